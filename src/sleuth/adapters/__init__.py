@@ -1,0 +1,30 @@
+"""The only folder that names a framework. An adapter is imported when its framework already is, never before."""
+
+import importlib
+import pkgutil
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from sleuth.core.adapter import Adapter
+from sleuth.core.errors import UnusableInput
+
+
+def available() -> Iterator[Adapter]:
+    """Adapters of the frameworks that the user has imported; NumPy, which claims least, comes last."""
+    names = sorted((m.name for m in pkgutil.iter_modules(__path__)), key=lambda name: name == "numpy")
+    for name in names:
+        if name in sys.modules:
+            yield importlib.import_module(f"{__name__}.{name}").ADAPTER
+
+
+def adapter_for(model: Any) -> Adapter:
+    tried = []
+    for adapter in available():
+        if adapter.claims(model):
+            return adapter
+        tried.append(adapter.name)
+    raise UnusableInput(
+        f"a {type(model).__name__} is not a model that sleuth knows (asked: {', '.join(tried)}). "
+        "Give a torch.nn.Module, or an object with forward(x), parameters() and backward()."
+    )

@@ -1,0 +1,5 @@
+"""PyTorch."""
+
+from sleuth.adapters.torch.adapter import TorchAdapter
+
+ADAPTER = TorchAdapter()

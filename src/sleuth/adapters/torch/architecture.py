@@ -1,0 +1,230 @@
+"""Describing a torch model and its optimiser."""
+
+import inspect
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import nn
+
+from sleuth.core.location import Location, locate
+from sleuth.core.observation import Architecture, Layer, Parameter, Settings, Stray
+from sleuth.core.subject import Subject
+
+ACTIVATIONS = {
+    nn.ReLU: "relu",
+    nn.ReLU6: "relu6",
+    nn.LeakyReLU: "leaky_relu",
+    nn.PReLU: "prelu",
+    nn.ELU: "elu",
+    nn.SELU: "selu",
+    nn.CELU: "celu",
+    nn.GELU: "gelu",
+    nn.SiLU: "silu",
+    nn.Mish: "mish",
+    nn.Softplus: "softplus",
+    nn.Sigmoid: "sigmoid",
+    nn.Hardsigmoid: "hardsigmoid",
+    nn.LogSigmoid: "logsigmoid",
+    nn.Tanh: "tanh",
+    nn.Hardtanh: "hardtanh",
+    nn.Hardswish: "hardswish",
+}
+FAMILIES: tuple[tuple[tuple[type, ...], str], ...] = (
+    ((nn.Linear, nn.Bilinear), "linear"),
+    ((nn.modules.conv._ConvNd,), "conv"),
+    ((nn.RNNBase, nn.RNNCellBase), "recurrent"),
+    ((nn.MultiheadAttention,), "attention"),
+    ((nn.Embedding, nn.EmbeddingBag), "embedding"),
+    ((nn.modules.batchnorm._BatchNorm,), "batchnorm"),
+    ((nn.LayerNorm, nn.GroupNorm, nn.LocalResponseNorm, nn.RMSNorm, nn.modules.instancenorm._InstanceNorm), "norm"),
+    ((nn.modules.dropout._DropoutNd,), "dropout"),
+    ((nn.Softmax, nn.LogSoftmax, nn.Softmax2d), "softmax"),
+    ((nn.modules.pooling._MaxPoolNd, nn.modules.pooling._AvgPoolNd, nn.modules.pooling._AdaptiveAvgPoolNd,
+      nn.modules.pooling._AdaptiveMaxPoolNd), "pool"),
+    ((nn.Flatten, nn.Unflatten), "flatten"),
+    ((nn.modules.loss._Loss,), "loss"),
+    (tuple(ACTIVATIONS), "activation"),
+)  # fmt: skip
+# Attribute of the module → our word for it.
+SETTINGS = {
+    "in_features": "in",
+    "out_features": "out",
+    "in_channels": "in",
+    "out_channels": "out",
+    "num_features": "in",
+    "num_embeddings": "in",
+    "embedding_dim": "out",
+    "kernel_size": "kernel",
+    "stride": "stride",
+    "padding": "padding",
+    "padding_idx": "padding_index",
+    "p": "p",
+    "dim": "axis",
+    "eps": "epsilon",
+    "momentum": "momentum",
+    "hidden_size": "out",
+    "input_size": "in",
+    "num_heads": "heads",
+    "reduction": "reduction",
+    "inplace": "inplace",
+}
+STRAY_DEPTH = 3
+
+
+def family_of(module: nn.Module) -> str:
+    for kinds, family in FAMILIES:
+        if isinstance(module, kinds):
+            return family
+    return "container" if module._modules else "other"
+
+
+def describe(subject: Subject) -> Architecture:
+    model: nn.Module = subject.model
+    held = _held_by(subject.optimizer)
+    layers = tuple(_layer(path, module) for path, module in model.named_modules() if path)
+    if not model._modules:
+        layers = (_layer("", model),)
+    return Architecture(layers, tuple(_parameters(model, held)), tuple(_strays(model, held or set())))
+
+
+def settings(subject: Subject) -> Settings:
+    optimiser = subject.optimizer
+    own = {id(p) for p in subject.model.parameters()}
+    dtypes = [p.dtype for p in subject.model.parameters()]
+    name = lr = None
+    options: dict[str, Any] = {}
+    foreign = 0
+    if isinstance(optimiser, torch.optim.Optimizer):
+        name = type(optimiser).__name__
+        group = optimiser.param_groups[0] if optimiser.param_groups else {}
+        lr = _number(group.get("lr"))
+        options = {k: v for k, v in group.items() if isinstance(v, int | float | bool | tuple | str) and k != "lr"}
+        own |= {id(p) for p in subject.loss.parameters()} if isinstance(subject.loss, nn.Module) else set()
+        foreign = sum(id(p) not in own for g in optimiser.param_groups for p in g["params"])
+    return Settings(
+        framework="torch",
+        loss=loss_name(subject),
+        optimiser=name,
+        lr=lr,
+        optimiser_options=options,
+        parameter_dtype=str(max(set(dtypes), key=dtypes.count)).removeprefix("torch.") if dtypes else None,
+        foreign_parameters=foreign,
+        versions={"torch": torch.__version__},
+    )
+
+
+def loss_name(subject: Subject) -> str | None:
+    thing = subject.loss or subject.step
+    if thing is None:
+        return None
+    return type(thing).__name__ if isinstance(thing, nn.Module) else getattr(thing, "__name__", type(thing).__name__)
+
+
+def _number(value: Any) -> float | None:
+    return None if value is None else float(value)
+
+
+def _held_by(optimiser: Any) -> set[int] | None:
+    if not isinstance(optimiser, torch.optim.Optimizer):
+        return None
+    return {id(p) for group in optimiser.param_groups for p in group["params"]}
+
+
+def _layer(path: str, module: nn.Module) -> Layer:
+    values: dict[str, Any] = {}
+    for attribute, word in SETTINGS.items():
+        value = getattr(module, attribute, None)
+        if isinstance(value, int | float | bool | str | tuple) and word not in values:
+            values[word] = value
+    if hasattr(module, "bias"):
+        values["bias"] = module.bias is not None and module.bias is not False
+    if (activation := ACTIVATIONS.get(type(module))) is not None:
+        values["activation"] = activation
+    return Layer(path, type(module).__name__, family_of(module), values, _class_location(module))
+
+
+def _class_location(module: nn.Module) -> Location | None:
+    """Where the user wrote this class; None for torch's own."""
+    if type(module).__module__.startswith("torch."):
+        return None
+    try:
+        file = inspect.getsourcefile(type(module))
+        _, line = inspect.getsourcelines(type(module))
+    except (OSError, TypeError):
+        return None
+    return locate(file, line) if file else None
+
+
+def _parameters(model: nn.Module, held: set[int] | None) -> Iterator[Parameter]:
+    first: dict[int, str] = {}
+    for prefix, module in model.named_modules():
+        for name, parameter in module._parameters.items():
+            if parameter is None:
+                continue
+            path = f"{prefix}.{name}" if prefix else name
+            uninitialised = isinstance(parameter, nn.parameter.UninitializedParameter)
+            yield Parameter(
+                path=path,
+                shape=() if uninitialised else tuple(parameter.shape),
+                dtype=str(parameter.dtype).removeprefix("torch."),
+                device=str(parameter.device),
+                trainable=parameter.requires_grad,
+                optimised=None if held is None else id(parameter) in held,
+                layer=prefix,
+                family=family_of(module),
+                tied_to=first.get(id(parameter)),
+            )
+            first.setdefault(id(parameter), path)
+
+
+def _strays(model: nn.Module, held: set[int]) -> Iterator[Stray]:
+    known = {id(p) for p in model.parameters()} | held
+    for prefix, module in model.named_modules():
+        for attribute, value in vars(module).items():
+            if attribute in ("_modules", "_parameters", "_buffers") or attribute.endswith("_hooks"):
+                continue
+            count = sum(p.numel() for p in _trainable(value, STRAY_DEPTH) if id(p) not in known)
+            if count:
+                path = f"{prefix}.{attribute}" if prefix else attribute
+                yield Stray(path, _holder(value), count, _assignment(module, attribute))
+
+
+def _trainable(thing: Any, depth: int) -> Iterator[torch.Tensor]:
+    """Trainable parameters inside a value that torch does not look into."""
+    if isinstance(thing, torch.Tensor):
+        if thing.requires_grad and thing.is_leaf:
+            yield thing
+    elif isinstance(thing, nn.Module):
+        yield from (p for p in thing.parameters() if p.requires_grad)
+    elif depth > 0 and not isinstance(thing, type | torch.optim.Optimizer):
+        if isinstance(thing, dict):
+            children = list(thing.values())
+        elif isinstance(thing, list | tuple | set):
+            children = list(thing)
+        else:
+            children = list(getattr(thing, "__dict__", {}).values())
+        for child in children[:256]:
+            yield from _trainable(child, depth - 1)
+
+
+def _holder(value: Any) -> str:
+    for kind in (list, dict, tuple, set):
+        if isinstance(value, kind):
+            return kind.__name__
+    return "tensor" if isinstance(value, torch.Tensor) else "object"
+
+
+def _assignment(module: nn.Module, attribute: str) -> Location | None:
+    """The line of the user's class that fills the attribute."""
+    try:
+        file = inspect.getsourcefile(type(module))
+        lines, start = inspect.getsourcelines(type(module))
+    except (OSError, TypeError):
+        return None
+    pattern = re.compile(rf"self\.{re.escape(attribute)}\b\s*(:[^=]+)?=")
+    for offset, text in enumerate(lines):
+        if file and pattern.search(text):
+            return locate(file, start + offset)
+    return None

@@ -1,0 +1,282 @@
+"""The joint copy of model, loss and optimiser that probes work on."""
+
+import copy
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from sleuth import kernel
+from sleuth.adapters.torch.architecture import loss_name
+from sleuth.adapters.torch.failure import explain
+from sleuth.adapters.torch.listening import Activity, ActivityNotes, Listener
+from sleuth.adapters.torch.loss_calls import LossNotes
+from sleuth.core.adapter import Bench, Gradients
+from sleuth.core.errors import Unsupported
+from sleuth.core.observation import Failure, Frame, Observation, Role, Units
+from sleuth.core.statistics import merge
+from sleuth.core.subject import Parts, Subject, call_model
+from sleuth.core.tree import map_arrays
+
+# Used only where the user gave no optimiser: it memorises a batch at almost any scale.
+STAND_IN_LR = 1e-3
+
+
+@contextmanager
+def open_bench(subject: Subject) -> Iterator[Bench]:
+    try:
+        model, loss, optimiser = copy.deepcopy((subject.model, subject.loss, subject.optimizer))
+        note = None
+    except Exception as error:  # a model may hold what cannot be copied: locks, graphs, open files
+        model, loss, optimiser = subject.model, subject.loss, subject.optimizer
+        note = f"the model cannot be copied ({type(error).__name__}: {error}); the original was used and put back"
+    bench = TorchBench(model, loss, optimiser, subject.step, loss_name(subject) or "loss")
+    bench.note = note
+    before = bench.snapshot()
+    try:
+        yield bench
+    finally:
+        bench.restore(before)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    tensors: dict[str, torch.Tensor]
+    optimiser: Any
+    python: Any
+    numpy: Any
+    torch: torch.Tensor
+
+
+class TorchBench(Bench):
+    def __init__(self, model: nn.Module, loss: Any, optimiser: Any, step: Any, name: str) -> None:
+        self.model = model
+        self._loss = loss
+        self._step = step
+        self._name = name
+        self._own_optimiser = not isinstance(optimiser, torch.optim.Optimizer)
+        self.optimiser = self._stand_in(optimiser) if self._own_optimiser else optimiser
+        self._modes = [(m, m.training) for m in model.modules()]
+
+    def _stand_in(self, given: Any) -> torch.optim.Optimizer | None:
+        trainable = [p for p in self.model.parameters() if p.requires_grad]
+        if callable(given):
+            return given(self.model.parameters())
+        return torch.optim.Adam(trainable, lr=STAND_IN_LR) if trainable else None
+
+    def paths(self) -> tuple[str, ...]:
+        return tuple(name for name, p in self.model.named_parameters() if p.requires_grad)
+
+    def parameter(self, path: str) -> Any:
+        return self.model.get_parameter(path)
+
+    def write(self, path: str, values: np.ndarray) -> None:
+        parameter = self.model.get_parameter(path)
+        parameter.data.copy_(torch.as_tensor(values).to(parameter.dtype))
+
+    def snapshot(self) -> Snapshot:
+        tensors = {name: t.detach().clone() for name, t in self._tensors()}
+        optimiser = copy.deepcopy(self.optimiser.state_dict()) if self.optimiser is not None else None
+        return Snapshot(tensors, optimiser, random.getstate(), np.random.get_state(), torch.get_rng_state())
+
+    def restore(self, snapshot: Snapshot) -> None:
+        for name, tensor in self._tensors():
+            if name in snapshot.tensors:
+                tensor.data.copy_(snapshot.tensors[name])
+        if self.optimiser is not None:
+            self.optimiser.load_state_dict(copy.deepcopy(snapshot.optimiser))
+            self.optimiser.zero_grad(set_to_none=True)
+        self.model.zero_grad(set_to_none=True)
+        random.setstate(snapshot.python)
+        np.random.set_state(snapshot.numpy)
+        torch.set_rng_state(snapshot.torch)
+
+    def _tensors(self) -> Iterator[tuple[str, torch.Tensor]]:
+        """Parameters and buffers of the model, of a loss that has some, and stray tensors the optimiser holds."""
+        yield from self.model.named_parameters()
+        yield from self.model.named_buffers()
+        if isinstance(self._loss, nn.Module):
+            yield from ((f"loss:{n}", t) for n, t in (*self._loss.named_parameters(), *self._loss.named_buffers()))
+        if self.optimiser is not None:
+            for g, group in enumerate(self.optimiser.param_groups):
+                yield from ((f"optimiser:{g}.{i}", p) for i, p in enumerate(group["params"]))
+
+    def set_training(self, on: bool) -> None:
+        self.model.train(on)
+        if on and self._modes[0][1]:
+            for module, mode in self._modes:
+                module.training = mode
+
+    def observe(self, batch: Parts, step: int) -> Iterator[Observation]:
+        listener = Listener(self.model)
+        activity = ActivityNotes(listener, lambda tensor: tensor.detach().float().cpu().numpy().copy())
+        losses = LossNotes(listener)
+        phase = "forward"
+        failure: Observation | None = None
+        calls: list[Observation] = []
+        batch = _native(batch)
+        try:
+            with torch.no_grad() if not self.paths() else torch.enable_grad(), listener.listening():
+                losses.mark(batch.target, "target")
+                if self._step is not None:
+                    listener.on_layer.append(lambda path, _, out: losses.mark(out, "output") if not path else None)
+                    output, value = None, self._step(self.model, batch.raw)
+                else:
+                    output = self._call(batch.inputs)
+                    losses.mark(output, "output")
+                    phase = "loss"
+                    value = self._loss(output, batch.target) if self._loss is not None else None
+            if value is not None:
+                calls = list(losses.calls(self._name, value, output, batch.target))
+                self._require_scalar(value)
+        except Exception as error:
+            failure = self.explain_failure(error, phase)
+        yield from _activity(activity.notes, step)
+        yield from calls
+        if failure is not None:
+            yield failure
+
+    def _require_scalar(self, loss: Any) -> None:
+        if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
+            got = f"shape {tuple(loss.shape)}" if isinstance(loss, torch.Tensor) else f"a {type(loss).__name__}"
+            raise NotOneNumber(f"the loss is not one number but has {got}; average it: loss.mean(), or reduction='mean'")
+
+    def _call(self, inputs: Any) -> Any:
+        return call_model(self.model, self.model.forward, inputs)
+
+    def _compute(self, batch: Parts) -> torch.Tensor:
+        batch = _native(batch)
+        if self._step is not None:
+            loss = self._step(self.model, batch.raw)
+        elif self._loss is not None:
+            loss = self._loss(self._call(batch.inputs), batch.target)
+        else:
+            raise Unsupported("no loss was given")
+        self._require_scalar(loss)
+        return loss.reshape(())
+
+    def forward(self, inputs: Any) -> Any:
+        with torch.no_grad():
+            return self._call(_tensors(inputs))
+
+    def loss(self, batch: Parts) -> float:
+        with torch.no_grad():
+            return float(self._compute(batch))
+
+    def gradients(self, batch: Parts) -> Gradients:
+        self.model.zero_grad(set_to_none=True)
+        if self.optimiser is not None:
+            self.optimiser.zero_grad(set_to_none=True)
+        loss = self._compute(batch)
+        loss.backward()
+        by_path = {n: p.grad for n, p in self.model.named_parameters() if p.requires_grad}
+        return Gradients(float(loss.detach()), by_path)
+
+    def step(self, batch: Parts) -> float:
+        loss = self.gradients(batch).loss
+        self.apply(batch)
+        return loss
+
+    def apply(self, batch: Parts) -> None:
+        if self.optimiser is None:
+            raise Unsupported("no parameter is trainable, so there is nothing to step")
+
+        def closure() -> torch.Tensor:
+            with torch.enable_grad():
+                self.optimiser.zero_grad()
+                loss = self._compute(batch)
+                loss.backward()
+            return loss
+
+        if isinstance(self.optimiser, torch.optim.LBFGS):
+            self.optimiser.step(closure)
+        else:
+            self.optimiser.step()
+
+    @property
+    def lr(self) -> float | None:
+        if self.optimiser is None or self._own_optimiser:
+            return None
+        return float(self.optimiser.param_groups[0]["lr"])
+
+    def set_lr(self, lr: float) -> None:
+        if self.optimiser is None:
+            raise Unsupported("no parameter is trainable, so there is no rate to set")
+        first = float(self.optimiser.param_groups[0]["lr"])
+        for group in self.optimiser.param_groups:
+            value = lr * float(group["lr"]) / first if first > 0 else lr
+            group["lr"] = torch.as_tensor(value) if isinstance(group["lr"], torch.Tensor) else value
+
+    def double(self) -> "TorchBench":
+        try:
+            model, loss = copy.deepcopy((self.model, self._loss))
+        except Exception as error:
+            raise Unsupported(f"the model cannot be copied: {error}") from None
+        model = model.double()
+        loss = loss.double() if isinstance(loss, nn.Module) else loss
+        return DoubleBench(model, loss, None, self._step, self._name)
+
+    def explain_failure(self, error: Exception, phase: str) -> Failure:
+        return explain(error, phase, self.model)
+
+
+class DoubleBench(TorchBench):
+    """Feeds float64: every floating input and target is widened on its way in."""
+
+    def _compute(self, batch: Parts) -> torch.Tensor:
+        wide = Parts(*(_widen(part) for part in (batch.inputs, batch.target, batch.raw)))
+        return super()._compute(wide)
+
+    def forward(self, inputs: Any) -> Any:
+        return super().forward(_widen(inputs))
+
+
+class NotOneNumber(ValueError):
+    """A loss that backward cannot start from."""
+
+
+def _is_array(thing: Any) -> bool:
+    return isinstance(thing, torch.Tensor | np.ndarray)
+
+
+def _tensors(tree: Any) -> Any:
+    return map_arrays(tree, lambda a: torch.as_tensor(a) if isinstance(a, np.ndarray) else a, _is_array)
+
+
+def _native(batch: Parts) -> Parts:
+    return Parts(_tensors(batch.inputs), _tensors(batch.target), _tensors(batch.raw))
+
+
+def _widen(tree: Any) -> Any:
+    def widen(array: Any) -> Any:
+        tensor = torch.as_tensor(array)
+        return tensor.double() if tensor.is_floating_point() else tensor
+
+    return map_arrays(tree, widen, _is_array)
+
+
+def _activity(notes: list[Activity], step: int) -> Iterator[Observation]:
+    """One Frame of all activations, merged over repeated calls of a layer, and Units of the activation layers."""
+    rows: dict[str, np.ndarray] = {}
+    for note, row in zip(notes, kernel.measure([n.values for n in notes]), strict=True):
+        rows[note.path] = merge(rows[note.path], row) if note.path in rows else row
+    if rows:
+        yield Frame(step, Role.ACTIVATION, tuple(rows), np.stack(list(rows.values())))
+    for note in notes:
+        if note.family == "activation" and note.values.ndim >= 2:
+            units = np.moveaxis(note.values, note.unit_axis, -1).reshape(-1, note.values.shape[note.unit_axis])
+            yield Units(
+                step,
+                note.path,
+                note.family,
+                note.activation,
+                samples=note.values.shape[0],
+                nonzero=np.count_nonzero(units, axis=0),
+                min=units.min(axis=0),
+                max=units.max(axis=0),
+            )

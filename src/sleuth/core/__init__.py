@@ -1,0 +1,1 @@
+"""Plain data and pure logic. Imports NumPy and nothing else."""

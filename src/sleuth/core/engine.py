@@ -1,0 +1,138 @@
+"""One loop: keep a bounded history of observations and show it to the checks."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sleuth.core.check import Check, Evidence, NotExamined, Readable
+from sleuth.core.finding import Finding
+from sleuth.core.history import History, Seen
+from sleuth.core.observation import Observation, Role
+from sleuth.core.settings import Configuration
+from sleuth.core.stage import Confidence, Severity, Stage
+
+NAMES = {
+    "Architecture": "the model was not described",
+    "Settings": "the settings were not seen",
+    "Batch": "no data was seen",
+    "LossCall": "no call of a loss was seen",
+    "Step": "no training step was seen",
+    "Units": "no activity of single units was seen",
+    "Failure": "nothing was run that could have failed",
+}
+
+
+@dataclass(frozen=True)
+class Judgement:
+    findings: tuple[Finding, ...]
+    clear: tuple[str, ...]
+    not_examined: dict[str, str]  # name → reason
+    ignored: dict[str, str]  # name → the user's reason, for checks that would have found something
+
+
+class Engine:
+    def __init__(self, checks: Iterable[Check], configuration: Configuration | None = None) -> None:
+        self._configuration = configuration or Configuration()
+        self.checks = tuple(c for c in checks if self._configuration.selects(c))
+        self.history = History()
+
+    def emit(self, observation: Observation) -> None:
+        self.history.add(observation)
+
+    def judge(self) -> Judgement:
+        findings: list[Finding] = []
+        clear: list[str] = []
+        not_examined: dict[str, str] = {}
+        ignored: dict[str, str] = {}
+        for check in self.checks:
+            missing = self._missing(check)
+            if missing is not None:
+                not_examined[check.name] = missing
+                continue
+            found, reason = self._run(check)
+            if found and (why := self._configuration.ignore_reason(check)) is not None:
+                ignored[check.name] = why
+            elif found:
+                findings.extend(found)
+            elif reason is not None:
+                not_examined[check.name] = reason
+            else:
+                clear.append(check.name)
+        return Judgement(tuple(findings), tuple(clear), not_examined, ignored)
+
+    def _missing(self, check: Check) -> str | None:
+        """Why this check cannot look, or None when all it reads was seen."""
+        for need in check.reads:
+            options = need if isinstance(need, tuple) else (need,)
+            if any(self.history.has(option) for option in options):
+                continue
+            reasons = [r for option in options if (r := self.history.why_absent(option))]
+            return reasons[0] if reasons else _never_came(options[0])
+        return None
+
+    def _run(self, check: Check) -> tuple[list[Finding], str | None]:
+        """Findings, or the reason why the check could not tell. A check that raises is a finding about sleuth."""
+        try:
+            results = list(check.run(Seen(self.history), **self._configuration.thresholds_for(check)))
+        except Exception as error:  # whatever it was, the user's work must go on
+            return [_own_failure(check, error)], None
+        evidence = [r for r in results if isinstance(r, Evidence)]
+        if evidence:
+            return _findings(check, evidence), None
+        reasons = [r.reason for r in results if isinstance(r, NotExamined)]
+        return [], reasons[0] if reasons else None
+
+
+def _never_came(what: Readable) -> str:
+    if isinstance(what, Role):
+        return f"no {what.value}s were seen"
+    return NAMES.get(what.__name__, f"the experiment behind it ({what.__name__}) did not run")
+
+
+def _findings(check: Check, evidence: list[Evidence]) -> list[Finding]:
+    """One finding a severity: the strongest place speaks, the others are counted."""
+    groups: dict[Severity, list[Evidence]] = defaultdict(list)
+    for item in evidence:
+        groups[item.severity or check.severity].append(item)
+    findings = []
+    for severity, items in groups.items():
+        best = max(items, key=lambda item: item.strength)
+        firsts = [i.first_step for i in items if i.first_step is not None]
+        lasts = [i.last_step for i in items if i.last_step is not None]
+        findings.append(
+            Finding(
+                code=check.code,
+                name=check.name,
+                stage=check.stage,
+                severity=severity,
+                confidence=best.confidence or check.confidence,
+                title=check.title,
+                summary=best.summary,
+                why=check.why,
+                fix=best.fix or check.fix,
+                where=best.where,
+                location=best.location,
+                numbers=best.numbers,
+                series=best.series,
+                first_step=min(firsts) if firsts else None,
+                last_step=max(lasts) if lasts else None,
+                times=len(items),
+                strength=best.strength,
+            )
+        )
+    return sorted(findings, key=lambda f: f.severity.rank)[:1]
+
+
+def _own_failure(check: Check, error: Exception) -> Finding:
+    return Finding(
+        code="S001",
+        name="sleuth-failed",
+        stage=Stage.CONSISTENCY,
+        severity=Severity.HINT,
+        confidence=Confidence.CERTAIN,
+        title="A check of sleuth itself failed",
+        summary=f"{check.name} raised {type(error).__name__}: {error}",
+        why="This is a fault of sleuth, not of your model; the check is left out.",
+        fix="Report it with this line; until then, ignore the check in [tool.sleuth].",
+        where=check.name,
+    )

@@ -1,0 +1,258 @@
+"""The closed set of facts that everything stands on: plain frozen data, never live tensors.
+
+A new check is routine. A new kind of observation needs a paragraph in docs/design.md, because every adapter
+must then produce it. What probes measure are the `Trial`s in `core.trial`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from sleuth.core.location import Location
+from sleuth.core.statistics import Statistics
+
+
+class Role(Enum):
+    """Which tensors of a step a `Frame` describes. GRADIENT: parameter gradients as the step uses them."""
+
+    INPUT = "input"
+    ACTIVATION = "activation"
+    GRADIENT = "gradient"
+    WEIGHT = "weight"
+    UPDATE = "update"
+
+
+class Split(Enum):
+    TRAIN = "train"
+    VALIDATION = "validation"
+
+
+@dataclass(frozen=True)
+class Observation:
+    """Abstract: every observation is one of the classes below or a `Trial`."""
+
+
+@dataclass(frozen=True)
+class Layer:
+    """`kind` is the class as the user knows it, `family` a word that means the same in every framework.
+
+    Families: linear, conv, recurrent, attention, embedding, batchnorm, norm, dropout, activation, softmax,
+    pool, flatten, loss, container, other. Settings hold plain values: in, out, p, axis, activation, bias, …
+    """
+
+    path: str
+    kind: str
+    family: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    location: Location | None = None
+
+
+@dataclass(frozen=True)
+class Parameter:
+    path: str
+    shape: tuple[int, ...]
+    dtype: str
+    device: str
+    trainable: bool
+    optimised: bool | None  # None: there is no optimiser to ask
+    layer: str = ""
+    family: str = "other"  # the layer's
+    tied_to: str | None = None
+
+    @property
+    def size(self) -> int:
+        return int(np.prod(self.shape, dtype=np.int64))
+
+
+@dataclass(frozen=True)
+class Stray:
+    """Something with parameters that the model holds where its framework does not look."""
+
+    path: str
+    holder: str  # "list", "dict", "tuple", "object"
+    parameters: int
+    location: Location | None = None
+
+
+@dataclass(frozen=True)
+class Architecture(Observation):
+    """Layers in the order of definition; parameters likewise."""
+
+    layers: tuple[Layer, ...]
+    parameters: tuple[Parameter, ...]
+    strays: tuple[Stray, ...] | None = None  # None: this framework was not searched for them
+
+    def has(self, *families: str) -> bool:
+        return any(layer.family in families for layer in self.layers)
+
+
+@dataclass(frozen=True)
+class Settings(Observation):
+    framework: str
+    loss: str | None
+    optimiser: str | None
+    lr: float | None
+    optimiser_options: Mapping[str, Any] = field(default_factory=dict)
+    parameter_dtype: str | None = None
+    foreign_parameters: int = 0  # held by the optimiser and not part of the model
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ArrayFacts:
+    """One array at some door, measured."""
+
+    path: str
+    shape: tuple[int, ...]
+    dtype: str
+    statistics: Statistics
+    whole_share: float  # share of finite values that are whole numbers
+    device: str = "cpu"
+
+    @property
+    def is_float(self) -> bool:
+        return "float" in self.dtype
+
+
+@dataclass(frozen=True)
+class Batch(Observation):
+    """One batch as the data source gave it. `features` has one row of statistics per feature of the first
+    floating or pixel input: per column of a table, per channel of an image."""
+
+    split: Split
+    index: int
+    size: int
+    inputs: tuple[ArrayFacts, ...]
+    target: ArrayFacts | None
+    features: np.ndarray | None = None
+    feature_axis: str = ""  # "column" or "channel"
+    labels: Mapping[int, int] | None = None  # class → samples, when the target holds one class per sample
+    bad_inputs: tuple[int, ...] = ()  # samples with NaN or Inf, by position in the batch
+    bad_targets: tuple[int, ...] = ()
+    blank_inputs: int = 0  # samples whose every value is the same
+
+
+@dataclass(frozen=True)
+class Argument:
+    """What a loss was given. `row_sum` is the range of the sums along each axis, by axis."""
+
+    facts: ArrayFacts
+    role: str  # "output", "target", "weight", "other"
+    producer: str | None = None  # the op that made it: softmax, log_softmax, sigmoid, …
+    axis_sums: tuple[tuple[float, float], ...] = ()
+    producer_location: Location | None = None
+    producer_axis: int | None = None  # the axis a softmax normalised over, counted from the front
+
+
+@dataclass(frozen=True)
+class LossCall(Observation):
+    """Families: cross-entropy, nll, bce, bce-logits, mse, l1, huber, kl, hinge, other."""
+
+    name: str
+    family: str
+    value: float | None  # None when it is not finite or not one number
+    arguments: tuple[Argument, ...]
+    output_shape: tuple[int, ...] = ()  # the shape of what the loss returned
+    broadcast: tuple[int, ...] | None = None  # a shape larger than both sides that output and target blew up to
+    reduction: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)  # ignore_index, label_smoothing, pos_weight, …
+    location: Location | None = None
+    broadcast_location: Location | None = None
+
+    def argument(self, role: str) -> Argument | None:
+        return next((a for a in self.arguments if a.role == role), None)
+
+
+@dataclass(frozen=True)
+class Frame(Observation):
+    """Statistics of many tensors at one step: one row a tensor, in the order of `paths`."""
+
+    step: int
+    role: Role
+    paths: tuple[str, ...]
+    table: np.ndarray
+
+    def statistics(self) -> dict[str, Statistics]:
+        return {path: Statistics.from_row(row) for path, row in zip(self.paths, self.table, strict=True)}
+
+
+@dataclass(frozen=True)
+class Units(Observation):
+    """Per unit of one layer (channel of a convolution, column of a linear layer), over `samples` samples."""
+
+    step: int
+    path: str
+    family: str
+    activation: str  # "relu", "sigmoid", …; "" when the layer is not an activation
+    samples: int
+    nonzero: np.ndarray
+    min: np.ndarray
+    max: np.ndarray
+
+
+@dataclass(frozen=True)
+class Step(Observation):
+    step: int
+    loss: float | None  # None: NaN or Inf
+    lr: float | None = None
+    gradient_norm: float | None = None
+    clipped_norm: float | None = None
+    calls: tuple[str, ...] = ()
+    training: bool = True
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    memory_bytes: int | None = None
+
+
+@dataclass(frozen=True)
+class Evaluation(Observation):
+    step: int
+    split: Split
+    metrics: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Failure(Observation):
+    """An exception of the user's code. Kinds: shape, dtype, device, index, batch-of-one, graph, value, other."""
+
+    phase: str  # "data", "forward", "loss", "backward", "step"
+    error: str
+    message: str
+    kind: str = "other"
+    layer: str | None = None
+    expected: str | None = None
+    got: str | None = None
+    advice: str | None = None
+    location: Location | None = None
+
+
+@dataclass(frozen=True)
+class Origin(Observation):
+    """The operation in which NaN or Inf was born: its output is not finite while its inputs are."""
+
+    step: int
+    operation: str
+    direction: str  # "forward" or "backward"
+    layer: str | None
+    inputs: tuple[tuple[float, float], ...]  # range of each input
+    location: Location | None
+    nans: int = 0
+    infs: int = 0
+
+
+@dataclass(frozen=True)
+class Dropped(Observation):
+    """We fell behind and left these steps out."""
+
+    steps: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Absent(Observation):
+    """Something that could not be observed, and why: checks that read it are not examined for this reason."""
+
+    what: type[Observation] | Role
+    reason: str

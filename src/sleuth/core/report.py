@@ -1,0 +1,156 @@
+"""The report: what was found, what is clear, what could not be examined and why."""
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sleuth.core.diagnosis import Culprit
+from sleuth.core.errors import UnusableInput
+from sleuth.core.finding import Finding
+from sleuth.core.location import Location
+from sleuth.core.stage import Severity, Stage
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Report:
+    """`views` turn it into text, by file ending; whoever builds the report hands them in."""
+
+    source: str
+    framework: str | None
+    subject: str
+    steps: int
+    seconds: float
+    culprits: tuple[Culprit, ...]
+    findings: tuple[Finding, ...]
+    clear: tuple[str, ...]
+    not_examined: Mapping[str, str]
+    ignored: Mapping[str, str]
+    stage_of: Mapping[str, Stage]  # of every check that was asked
+    examined_anything: bool  # a forward pass or a training step was seen
+    overhead: Mapping[str, float] | None = None
+    notes: tuple[str, ...] = ()  # what the reader must know: sampling, time that ran out, an interruption
+    facts: Mapping[str, Any] = field(default_factory=dict)  # plain facts for the views: shapes, counts, curves
+    views: Mapping[str, Callable[["Report"], str]] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def status(self) -> str:
+        if any(f.severity is not Severity.HINT for f in self.findings):
+            return "sick"
+        return "healthy" if self.examined_anything else "unknown"
+
+    def stages(self) -> dict[str, dict[str, int]]:
+        """Counts by stage, for the stages that have checks."""
+        found = {f.name for f in self.findings}
+        table = {}
+        for stage in Stage:
+            names = [n for n, s in self.stage_of.items() if s is stage]
+            if names:
+                table[stage.value] = {
+                    "clear": sum(n in self.clear for n in names),
+                    "found": sum(n in found for n in names),
+                    "not_examined": sum(n in self.not_examined for n in names),
+                }
+        return table
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "schema": SCHEMA,
+            "status": self.status,
+            "source": self.source,
+            "framework": self.framework,
+            "subject": self.subject,
+            "steps": self.steps,
+            "seconds": round(self.seconds, 3),
+            "culprits": [_culprit(c) for c in self.culprits],
+            "findings": [{**_finding(f), "explained_by": f.explained_by} for f in self.findings],
+            "ignored": [{"name": n, "reason": r, "location": None} for n, r in self.ignored.items()],
+            "clear": list(self.clear),
+            "not_examined": [{"name": n, "reason": r} for n, r in self.not_examined.items()],
+            "stages": self.stages(),
+            "overhead": dict(self.overhead) if self.overhead else None,
+            "notes": list(self.notes),
+            "facts": _plain(self.facts),
+        }
+
+    def to_json(self) -> str:
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+
+    def to_html(self) -> str:
+        return self.views[".html"](self)
+
+    def to_text(self) -> str:
+        return self.views[".txt"](self)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the report in the format of the file's ending."""
+        path = Path(path)
+        if path.suffix == ".json":
+            text = self.to_json() + "\n"
+        elif path.suffix in self.views:
+            text = self.views[path.suffix](self)
+        else:
+            endings = ", ".join([".json", *self.views])
+            raise UnusableInput(f"a report cannot be saved as {path.name!r}; use one of the endings {endings}.")
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def show(self) -> None:
+        """Print the report to the terminal."""
+        print(self.views[".txt"](self))
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    return {
+        "code": finding.code,
+        "name": finding.name,
+        "stage": finding.stage.value,
+        "severity": finding.severity.value,
+        "confidence": finding.confidence.value,
+        "where": finding.where,
+        "location": _location(finding.location),
+        "title": finding.title,
+        "summary": finding.summary,
+        "why": finding.why,
+        "fix": finding.fix,
+        "numbers": _plain(finding.numbers),
+        "series": [{"name": s.name, "x": _plain(s.x), "y": _plain(s.y)} for s in finding.series],
+        "first_step": finding.first_step,
+        "last_step": finding.last_step,
+        "times": finding.times,
+    }
+
+
+def _culprit(culprit: Culprit) -> dict[str, Any]:
+    symptoms = [s.name for s in culprit.symptoms]
+    return {**_finding(culprit.finding), "symptoms": symptoms, "proof": None}
+
+
+def _location(location: Location | None) -> dict[str, Any] | None:
+    return None if location is None else {"file": location.file, "line": location.line, "text": location.text}
+
+
+def _plain(value: Any) -> Any:
+    """JSON knows neither NaN nor NumPy: non-finite numbers become null."""
+    match value:
+        case Mapping():
+            return {str(k): _plain(v) for k, v in value.items()}
+        case str() | bool() | None:
+            return value
+        case list() | tuple():
+            return [_plain(v) for v in value]
+        case _ if hasattr(value, "tolist"):
+            return _plain(value.tolist())
+        case int():
+            return value
+        case float():
+            return value if math.isfinite(value) else None
+        case _:
+            return str(value)

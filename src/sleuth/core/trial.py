@@ -1,0 +1,219 @@
+"""What probes measure: one frozen class a probe. A check reads the class and judges the numbers."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sleuth.core.location import Location
+from sleuth.core.observation import Observation
+
+
+@dataclass(frozen=True)
+class Trial(Observation):
+    """Abstract: the result of one experiment."""
+
+
+@dataclass(frozen=True)
+class Overlap(Trial):
+    """Validation samples that stand in the training set, by fingerprint of the inputs."""
+
+    train_samples: int
+    validation_samples: int
+    exact: int
+    rounded: int  # equal after rounding to about four digits, the exact ones included
+    examples: tuple[tuple[int, int], ...]  # (position in validation, position in training)
+    complete: bool  # False: only a part of the data was read
+
+
+@dataclass(frozen=True)
+class Alignment(Trial):
+    """How much simple learners find out about the targets from the inputs, against permuted targets.
+
+    Scores are held-out skill: 0 is guessing, 1 is perfect. `detectable` is the skill that this many samples
+    would have shown with 95 % probability.
+    """
+
+    samples: int
+    skill: float
+    permuted_mean: float
+    permuted_std: float
+    p_value: float
+    detectable: float
+    learner: str
+    best_shift: int | None = None  # rows to move the targets by, when that brings the information back
+    shifted_skill: float | None = None
+    shifted_p_value: float | None = None
+    model_skill: float | None = None  # held-out skill of the user's own model after a short training
+
+
+@dataclass(frozen=True)
+class Order(Trial):
+    """In which order the labels come. `runs` counts neighbours with unequal labels, plus one."""
+
+    samples: int
+    runs: int
+    expected_runs: float
+    runs_std: float
+    single_class_batches: int
+    batches: int
+    epochs_in_same_order: bool | None  # None: a second epoch was not read
+    order_is_ours: bool = False  # plain arrays: sleuth itself chose the batches
+
+
+@dataclass(frozen=True)
+class ParameterStart(Trial):
+    """How each weight matrix looked before training; biases and vectors are left out."""
+
+    parameters: tuple["StartFacts", ...]
+
+
+@dataclass(frozen=True)
+class StartFacts:
+    path: str
+    family: str
+    shape: tuple[int, ...]
+    std: float
+    mean: float
+    all_zero: bool
+    all_equal: bool
+    all_positive: bool
+    identical_rows: int  # rows (units) that equal another one, not counting constant matrices
+    rows: int
+    fan_in: int
+    trained: bool  # a weight that a checkpoint brought, as far as can be told
+
+
+@dataclass(frozen=True)
+class InitialLoss(Trial):
+    """Loss of the untrained model against what guessing gives."""
+
+    measured: float
+    expected: float
+    spread: float  # how far the expectation moves with the batch that was drawn
+    how: str  # "ln 10 for 10 classes", …
+
+
+@dataclass(frozen=True)
+class Connection(Trial):
+    """Which trainable parameters the loss reaches, and where the graph is cut when it does not."""
+
+    parameters: int
+    without_gradient: tuple[str, ...]
+    cuts: tuple["Cut", ...] = ()
+    unused_layers: tuple[str, ...] = ()  # layers whose forward never ran
+    error: str | None = None  # backward could not start: nothing needs a gradient
+
+
+@dataclass(frozen=True)
+class Cut:
+    operation: str
+    layer: str | None
+    location: Location | None
+    certain: bool = True
+
+
+@dataclass(frozen=True)
+class Dependence(Trial):
+    """What the outputs depend on, found by changing inputs one at a time in eval mode.
+
+    Changes are relative to the outputs' own spread. `mixing` is the largest change of a sample whose own input stayed.
+    """
+
+    samples: int
+    whole_input: float  # change when every input is replaced
+    own_input: float  # median change of a sample when its input is replaced
+    mixing: float
+    mixed_samples: int
+    by_input: Mapping[str, float] = field(default_factory=dict)  # change when only this input is replaced
+
+
+@dataclass(frozen=True)
+class ModeAgreement(Trial):
+    """The same batch in training and in evaluation mode; `spread` is the outputs' own std over samples."""
+
+    difference: float
+    noise: float  # difference of two passes in training mode
+    train_loss: float
+    eval_loss: float
+
+
+@dataclass(frozen=True)
+class GradientCheck(Trial):
+    """Analytic against numerical gradients, in float64, along random directions and single entries."""
+
+    parameters: tuple["GradientError", ...]
+    float64: bool
+
+
+@dataclass(frozen=True)
+class GradientError:
+    path: str
+    relative_error: float
+    analytic: float
+    numeric: float
+    noise: float  # relative error that rounding alone explains
+    ratio: float | None = None  # analytic / numeric where it is the same for every direction
+
+
+@dataclass(frozen=True)
+class StepEffect(Trial):
+    """One optimiser step on a copy."""
+
+    parameters: int
+    unchanged: tuple[str, ...]
+    gradients_zero: tuple[str, ...]
+    loss_before: float
+    loss_after: float
+    relative_change: float  # ‖Δw‖ / ‖w‖ over everything the optimiser holds
+
+
+@dataclass(frozen=True)
+class Overfit(Trial):
+    """Training on one batch alone: as the user set it up, and once more at a rate found by a range test."""
+
+    samples: int
+    steps: int
+    floor: float
+    floor_reason: str
+    losses: tuple[float, ...]
+    lr: float | None
+    tuned_lr: float | None = None
+    tuned_losses: tuple[float, ...] = ()
+
+    def remaining(self, losses: tuple[float, ...]) -> float:
+        """The share of the loss above the floor that is left at the end."""
+        start, final = losses[0] - self.floor, min(losses[-5:]) - self.floor
+        return final / start if start > 0 else 0.0
+
+
+@dataclass(frozen=True)
+class Ablation(Trial):
+    """Memorising one batch with its inputs and with blanked inputs."""
+
+    steps: int
+    losses: tuple[float, ...]
+    blank_losses: tuple[float, ...]
+    constant_floor: float | None  # the best loss that one and the same answer for all could reach
+
+
+@dataclass(frozen=True)
+class TargetPermutation(Trial):
+    """Loss on the batch as it is and with targets of other samples."""
+
+    loss: float
+    permuted: tuple[float, ...]
+    distinct_targets: int
+    rounding: float  # a difference below this is rounding
+
+
+@dataclass(frozen=True)
+class RangeTest(Trial):
+    """The loss while the learning rate rises exponentially from step to step."""
+
+    rates: tuple[float, ...]
+    losses: tuple[float, ...]
+    noise: float  # std of the loss between batches at unchanged weights
+    suggested: float | None
+    reason: str
+    current: float | None
+    # Short runs from the same start, one a rate: (rate, loss at the start, loss at the end or None if it blew up).
+    runs: tuple[tuple[float, float, float | None], ...] = ()

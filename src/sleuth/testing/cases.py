@@ -1,0 +1,33 @@
+"""Finding the cases of a folder: one file a check, with a sick and a healthy training."""
+
+import importlib.util
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from sleuth.core.subject import Subject
+from sleuth.testing.kit import Kit
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str  # of the check
+    source: str  # "examine", "watch" or "run"
+    sick: Callable[[Kit], Subject]
+    healthy: Callable[[Kit], Subject]
+    file: Path
+
+
+def discover(folder: Path) -> list[Case]:
+    """Every module below the folder that defines `sick` and `healthy`."""
+    found = []
+    for file in sorted(folder.rglob("*.py")):
+        spec = importlib.util.spec_from_file_location(f"sleuth_case_{file.stem}", file)
+        if spec is None or spec.loader is None or file.name == "__init__.py":
+            continue
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        if hasattr(module, "sick"):
+            source = getattr(module, "SOURCE", "examine")
+            found.append(Case(file.stem.replace("_", "-"), source, module.sick, module.healthy, file))
+    return found

@@ -1,0 +1,66 @@
+"""What a framework's tests supply so that every case can be built in it."""
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+
+
+class CannotBuild(Exception):
+    """This kit lacks a part that the case needs; the message is printed in the matrix."""
+
+
+class Kit(ABC):
+    """Layers, data, losses and optimisers under the same names in every framework.
+
+    Layers are initialised as the framework does by default, from a generator that the tests seed.
+    """
+
+    name: ClassVar[str]
+
+    def require(self, *names: str) -> None:
+        """For cases whose illness exists only in some frameworks: `kit.require("torch")`."""
+        if self.name not in names:
+            raise CannotBuild(f"the illness exists only in {', '.join(names)}")
+
+    @abstractmethod
+    def linear(self, inputs: int, outputs: int, bias: bool = True) -> Any: ...
+
+    @abstractmethod
+    def activation(self, name: str) -> Any:
+        """relu, sigmoid, tanh, gelu."""
+
+    @abstractmethod
+    def layer(self, name: str, *args: Any, **options: Any) -> Any:
+        """Any other layer: conv2d(in, out, kernel), batchnorm(n), layernorm(n), dropout(p), embedding(n, d),
+        flatten(), softmax(axis), log_softmax(axis), max_pool(kernel), reshape(*shape)."""
+
+    @abstractmethod
+    def sequential(self, *layers: Any) -> Any: ...
+
+    @abstractmethod
+    def weights(self, layer: Any) -> np.ndarray:
+        """A copy of the weight matrix of a layer, units first."""
+
+    @abstractmethod
+    def set_weights(self, layer: Any, weight: np.ndarray, bias: np.ndarray | None = None) -> None: ...
+
+    @abstractmethod
+    def loader(self, x: np.ndarray, y: np.ndarray, batch_size: int = 32, shuffle: bool = True) -> Any:
+        """Batches of (inputs, target); dtypes are kept."""
+
+    @abstractmethod
+    def loss(self, name: str, **options: Any) -> Any:
+        """cross-entropy, nll, bce, bce-logits, mse, l1."""
+
+    @abstractmethod
+    def optimiser(self, model: Any, name: str = "adam", lr: float = 1e-3, **options: Any) -> Any:
+        """adam, sgd."""
+
+    def mlp(self, *widths: int, activation: str = "relu") -> Any:
+        """Linear layers with an activation between them."""
+        layers: list[Any] = []
+        for i, (a, b) in enumerate(zip(widths, widths[1:], strict=False)):
+            layers += [self.activation(activation)] if i else []
+            layers.append(self.linear(a, b))
+        return self.sequential(*layers)

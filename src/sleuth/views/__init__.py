@@ -1,0 +1,8 @@
+"""Data in, text out."""
+
+from collections.abc import Callable, Mapping
+
+from sleuth.core.report import Report
+from sleuth.views import html, terminal
+
+VIEWS: Mapping[str, Callable[[Report], str]] = {".txt": terminal.render, ".html": html.render}

@@ -1,0 +1,89 @@
+"""Kits, cases and the account of what each case examined."""
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch.nn.modules import module
+
+from sleuth.testing import Kit
+from tests.kits.torch_kit import TorchKit
+
+# Small models train faster on one thread, and the same way on every machine.
+torch.set_num_threads(1)
+
+
+def kits() -> list[Kit]:
+    return [TorchKit()]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="write golden files anew instead of comparing")
+    parser.addoption("--full", action="store_true", help="also run the long tests")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "long: only with --full")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--full"):
+        for item in items:
+            if "long" in item.keywords:
+                item.add_marker(pytest.mark.skip(reason="a long test: ./dev test --full"))
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest):
+    """Compare a text with the file of that name under tests/golden; --update-golden writes it."""
+
+    def compare(name: str, text: str) -> None:
+        file = Path(__file__).parent / "golden" / name
+        if request.config.getoption("--update-golden"):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text)
+        assert file.exists(), f"{file} is missing: run with --update-golden and read what it wrote"
+        assert text == file.read_text()
+
+    return compare
+
+
+@pytest.fixture(autouse=True)
+def seeded() -> None:
+    """Every test starts from the same random state."""
+    random.seed(0)
+    np.random.seed(0)
+    torch.manual_seed(0)
+
+
+@pytest.fixture(autouse=True)
+def no_hook_survives():
+    """Whatever a test does, no global hook and no replaced call of torch is left behind."""
+    call = torch.nn.Module.__call__
+    yield
+    hooks = (module._global_forward_hooks, module._global_forward_pre_hooks, module._global_backward_hooks)
+    assert not any(hooks), "a global hook was left behind"
+    assert torch.nn.Module.__call__ is call, "nn.Module.__call__ was left replaced"
+    assert torch._C._len_torch_function_stack() == 0, "a torch function mode was left behind"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Per case, how many checks were examined: silence by not looking is not health."""
+    rows, unbuilt = [], []
+    for outcome in ("passed", "failed", "skipped"):
+        for report in terminalreporter.stats.get(outcome, []):
+            properties = dict(getattr(report, "user_properties", ()))
+            if "examined" in properties and report.when == "call":
+                rows.append((report.nodeid.split("[")[-1].rstrip("]"), properties["variant"], *properties["examined"]))
+            if "cannot_build" in properties and report.when == "call":
+                unbuilt.append((report.nodeid.split("[")[-1].rstrip("]"), properties["cannot_build"]))
+    if rows:
+        terminalreporter.section("checks examined / not examined, per case")
+        for name, variant, examined, absent in sorted(rows):
+            terminalreporter.write_line(f"{name:45} {variant:8} {examined:4} / {absent}")
+    if unbuilt:
+        terminalreporter.section("cases that a kit cannot build")
+        for name, reason in sorted(set(unbuilt)):
+            terminalreporter.write_line(f"{name:45} {reason}")

@@ -1,0 +1,83 @@
+"""The cases' parts in PyTorch."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+from sleuth.testing import CannotBuild, Kit
+
+ACTIVATIONS = {"relu": nn.ReLU, "sigmoid": nn.Sigmoid, "tanh": nn.Tanh, "gelu": nn.GELU}
+LAYERS = {
+    "conv2d": nn.Conv2d,
+    "batchnorm": nn.BatchNorm1d,
+    "batchnorm2d": nn.BatchNorm2d,
+    "layernorm": nn.LayerNorm,
+    "dropout": nn.Dropout,
+    "embedding": nn.Embedding,
+    "flatten": nn.Flatten,
+    "softmax": nn.Softmax,
+    "log_softmax": nn.LogSoftmax,
+    "max_pool": nn.MaxPool2d,
+}
+LOSSES = {
+    "cross-entropy": nn.CrossEntropyLoss,
+    "nll": nn.NLLLoss,
+    "bce": nn.BCELoss,
+    "bce-logits": nn.BCEWithLogitsLoss,
+    "mse": nn.MSELoss,
+    "l1": nn.L1Loss,
+}
+OPTIMISERS = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}
+
+
+class Reshape(nn.Module):
+    def __init__(self, *shape: int) -> None:
+        super().__init__()
+        self.shape = shape
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.reshape(*self.shape)
+
+
+class TorchKit(Kit):
+    name = "torch"
+
+    def linear(self, inputs: int, outputs: int, bias: bool = True) -> nn.Module:
+        return nn.Linear(inputs, outputs, bias=bias)
+
+    def activation(self, name: str) -> nn.Module:
+        return ACTIVATIONS[name]()
+
+    def layer(self, name: str, *args: Any, **options: Any) -> nn.Module:
+        if name == "reshape":
+            return Reshape(*args)
+        if name in ("softmax", "log_softmax"):
+            return LAYERS[name](dim=args[0])
+        if name not in LAYERS:
+            raise CannotBuild(f"the torch kit has no layer {name}")
+        return LAYERS[name](*args, **options)
+
+    def sequential(self, *layers: nn.Module) -> nn.Module:
+        return nn.Sequential(*layers)
+
+    def weights(self, layer: nn.Module) -> np.ndarray:
+        return layer.weight.detach().numpy().copy()
+
+    def set_weights(self, layer: nn.Module, weight: np.ndarray, bias: np.ndarray | None = None) -> None:
+        with torch.no_grad():
+            layer.weight.copy_(torch.as_tensor(weight))
+            if bias is not None:
+                layer.bias.copy_(torch.as_tensor(bias))
+
+    def loader(self, x: np.ndarray, y: np.ndarray, batch_size: int = 32, shuffle: bool = True) -> DataLoader:
+        data = TensorDataset(torch.as_tensor(x), torch.as_tensor(y))
+        return DataLoader(data, batch_size=batch_size, shuffle=shuffle, generator=torch.Generator().manual_seed(0))
+
+    def loss(self, name: str, **options: Any) -> nn.Module:
+        return LOSSES[name](**options)
+
+    def optimiser(self, model: nn.Module, name: str = "adam", lr: float = 1e-3, **options: Any) -> torch.optim.Optimizer:
+        return OPTIMISERS[name](model.parameters(), lr=lr, **options)

@@ -1,0 +1,70 @@
+"""Every case through every kit: the sick one is named first, the healthy one is silent under every check."""
+
+from pathlib import Path
+
+import pytest
+
+from sleuth import Report, examine
+from sleuth.checks import all_checks
+from sleuth.testing import CannotBuild, Case, Kit, discover
+from tests.conftest import kits
+
+CASES = discover(Path(__file__).parent / "cases")
+PAIRS = [pytest.param(case, kit, id=f"{case.name}-{kit.name}") for case in CASES for kit in kits()]
+BUDGET_SECONDS = 60
+
+
+def run(case: Case, kit: Kit, variant: str, record_property) -> Report | None:
+    """The report of one variant; None, said in the matrix, when the kit cannot build the case."""
+    try:
+        subject = getattr(case, variant)(kit)
+    except CannotBuild as reason:
+        record_property("cannot_build", str(reason))
+        return None
+    report = examine(subject, budget_seconds=BUDGET_SECONDS, progress=False)
+    record_property("variant", variant)
+    record_property("examined", (len(report.stage_of) - len(report.not_examined), len(report.not_examined)))
+    return report
+
+
+@pytest.mark.parametrize(("case", "kit"), PAIRS)
+def test_a_sick_case_is_named_first(case: Case, kit: Kit, record_property, golden) -> None:
+    report = run(case, kit, "sick", record_property)
+    if report is None:
+        return
+    assert report.culprits, report.to_text()
+    assert report.culprits[0].finding.name == case.name, report.to_text()
+    golden(f"cases/{case.name}.{kit.name}.txt", _names(report))
+
+
+@pytest.mark.parametrize(("case", "kit"), PAIRS)
+def test_a_healthy_case_is_silent(case: Case, kit: Kit, record_property) -> None:
+    report = run(case, kit, "healthy", record_property)
+    if report is None:
+        return
+    assert not report.findings, report.to_text()
+    assert case.name in report.clear, f"{case.name} was not examined: {report.not_examined.get(case.name)}"
+
+
+def test_every_check_has_a_case_of_its_name() -> None:
+    assert {c.name for c in all_checks()} == {c.name for c in CASES}
+
+
+def test_every_case_can_be_built_by_some_kit() -> None:
+    for case in CASES:
+        assert any(_can_build(case, kit) for kit in kits()), f"no kit can build {case.name}"
+
+
+def _can_build(case: Case, kit: Kit) -> bool:
+    try:
+        case.sick(kit)
+        case.healthy(kit)
+    except CannotBuild:
+        return False
+    return True
+
+
+def _names(report: Report) -> str:
+    """The row of the golden table: culprits with their symptoms, in order."""
+    lines = [f"{c.finding.name}: {', '.join(s.name for s in c.symptoms) or '-'}" for c in report.culprits]
+    return "\n".join(lines) + "\n"
