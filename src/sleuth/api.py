@@ -8,6 +8,7 @@ from typing import Any
 from sleuth.core.diagnosis import diagnose
 from sleuth.core.engine import Engine
 from sleuth.core.errors import UnusableInput
+from sleuth.core.facts import facts_of
 from sleuth.core.observation import LossCall, Role, Step
 from sleuth.core.report import Report
 from sleuth.core.settings import Configuration, parse_configuration, read_configuration
@@ -109,7 +110,7 @@ def build_report(
         stage_of={c.name: c.stage for c in engine.checks},
         examined_anything=any(seen.has(what) for what in (Role.ACTIVATION, LossCall, Step)),
         notes=notes,
-        facts=facts or {},
+        facts={**facts_of(seen), **(facts or {})},
         views=VIEWS,
     )
 

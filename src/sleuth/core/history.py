@@ -21,7 +21,7 @@ from sleuth.core.observation import (
 from sleuth.core.statistics import Statistics, merge
 from sleuth.core.trial import Trial
 
-O = TypeVar("O", bound=Observation)
+Kind = TypeVar("Kind", bound=Observation)
 
 # Enough for a curve on a screen; beyond it every second entry is dropped and the stride doubles.
 CAPACITY = 2048
@@ -92,7 +92,7 @@ class History:
     def count(self, key: Any) -> int:
         return len(self._many.get(key, ()))
 
-    def single(self, kind: type[O]) -> O | None:
+    def single(self, kind: type[Kind]) -> Kind | None:
         found = self._single.get(kind)
         return found if isinstance(found, kind) else None
 
@@ -121,7 +121,7 @@ class Seen:
     def __init__(self, history: History) -> None:
         self._history = history
 
-    def all(self, kind: type[O]) -> list[O]:
+    def all(self, kind: type[Kind]) -> list[Kind]:
         """Every kept observation of a repeated kind (Batch, Step, LossCall, Units, Failure, …), oldest first."""
         return self._history.many(kind)
 
@@ -129,14 +129,14 @@ class Seen:
         """How many came by, thinned ones included."""
         return self._history.count(kind)
 
-    def one(self, kind: type[O]) -> O:
+    def one(self, kind: type[Kind]) -> Kind:
         """The observation of a kind that exists once: Architecture, Settings, any Trial. Name it in `reads`."""
         found = self._history.single(kind)
         if found is None:
             raise LookupError(f"{kind.__name__} was not observed; a check that needs it must name it in `reads`")
         return found
 
-    def maybe(self, kind: type[O]) -> O | None:
+    def maybe(self, kind: type[Kind]) -> Kind | None:
         return self._history.single(kind)
 
     def frames(self, role: Role) -> list[Frame]:

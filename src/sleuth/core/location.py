@@ -2,6 +2,7 @@
 
 import linecache
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True)
@@ -12,6 +13,15 @@ class Location:
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}"
+
+    @property
+    def short_file(self) -> str:
+        """Relative where it lies below the current folder: what a person would type, and the same on every machine."""
+        path = Path(self.file)
+        try:
+            return str(path.relative_to(Path.cwd()))
+        except (ValueError, OSError):  # it lies elsewhere, or the current folder is gone
+            return self.file
 
 
 def locate(file: str, line: int) -> Location:

@@ -18,7 +18,7 @@ SCHEMA = 1
 
 @dataclass(frozen=True)
 class Report:
-    """`views` turn it into text, by file ending; whoever builds the report hands them in."""
+    """`views` turn it into text: by file ending, and "terminal" for the screen. Whoever builds the report hands them in."""
 
     source: str
     framework: str | None
@@ -57,6 +57,13 @@ class Report:
                 }
         return table
 
+    def asked(self) -> dict[str, list[str]]:
+        """The names of all checks that were asked, by stage."""
+        return {
+            stage: [n for n, s in self.stage_of.items() if s.value == stage]
+            for stage in dict.fromkeys(s.value for s in sorted(self.stage_of.values()))
+        }
+
     def to_dict(self) -> dict[str, Any]:
         return {
             "schema": SCHEMA,
@@ -72,6 +79,7 @@ class Report:
             "clear": list(self.clear),
             "not_examined": [{"name": n, "reason": r} for n, r in self.not_examined.items()],
             "stages": self.stages(),
+            "asked": self.asked(),
             "overhead": dict(self.overhead) if self.overhead else None,
             "notes": list(self.notes),
             "facts": _plain(self.facts),
@@ -92,16 +100,16 @@ class Report:
         if path.suffix == ".json":
             text = self.to_json() + "\n"
         elif path.suffix in self.views:
-            text = self.views[path.suffix](self)
+            text = self.views[path.suffix](self) + "\n"
         else:
-            endings = ", ".join([".json", *self.views])
+            endings = ", ".join([".json", *(e for e in self.views if e.startswith("."))])
             raise UnusableInput(f"a report cannot be saved as {path.name!r}; use one of the endings {endings}.")
         path.write_text(text, encoding="utf-8")
         return path
 
     def show(self) -> None:
         """Print the report to the terminal."""
-        print(self.views[".txt"](self))
+        print(self.views["terminal"](self))
 
     def _repr_html_(self) -> str:
         return self.to_html()
@@ -134,7 +142,7 @@ def _culprit(culprit: Culprit) -> dict[str, Any]:
 
 
 def _location(location: Location | None) -> dict[str, Any] | None:
-    return None if location is None else {"file": location.file, "line": location.line, "text": location.text}
+    return None if location is None else {"file": location.short_file, "line": location.line, "text": location.text}
 
 
 def _plain(value: Any) -> Any:

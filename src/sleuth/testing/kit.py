@@ -1,6 +1,7 @@
 """What a framework's tests supply so that every case can be built in it."""
 
 from abc import ABC, abstractmethod
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -60,7 +61,7 @@ class Kit(ABC):
     def mlp(self, *widths: int, activation: str = "relu") -> Any:
         """Linear layers with an activation between them."""
         layers: list[Any] = []
-        for i, (a, b) in enumerate(zip(widths, widths[1:], strict=False)):
+        for i, (a, b) in enumerate(pairwise(widths)):
             layers += [self.activation(activation)] if i else []
             layers.append(self.linear(a, b))
         return self.sequential(*layers)

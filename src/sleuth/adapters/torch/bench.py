@@ -183,20 +183,21 @@ class TorchBench(Bench):
         return loss
 
     def apply(self, batch: Parts) -> None:
-        if self.optimiser is None:
+        optimiser = self.optimiser
+        if optimiser is None:
             raise Unsupported("no parameter is trainable, so there is nothing to step")
 
         def closure() -> torch.Tensor:
             with torch.enable_grad():
-                self.optimiser.zero_grad()
+                optimiser.zero_grad()
                 loss = self._compute(batch)
                 loss.backward()
             return loss
 
-        if isinstance(self.optimiser, torch.optim.LBFGS):
-            self.optimiser.step(closure)
+        if isinstance(optimiser, torch.optim.LBFGS):
+            optimiser.step(closure)
         else:
-            self.optimiser.step()
+            optimiser.step()
 
     @property
     def lr(self) -> float | None:

@@ -1,0 +1,41 @@
+"""The user's line behind what is happening now."""
+
+import sys
+import sysconfig
+import traceback
+from pathlib import Path
+from types import FrameType, TracebackType
+
+from sleuth.core.location import Location, locate
+
+SLEUTH = str(Path(__file__).parents[1])
+LIBRARIES = tuple(sysconfig.get_paths()[key] for key in ("purelib", "platlib", "stdlib"))
+
+
+def is_users(file: str, foreign: tuple[str, ...] = ()) -> bool:
+    """`foreign`: folders of a framework that may be installed elsewhere than among the libraries."""
+    return not file.startswith((SLEUTH, "<", *LIBRARIES, *foreign))
+
+
+def current_location(foreign: tuple[str, ...] = ()) -> Location | None:
+    """The innermost user's line below the sleuth function that runs the user's code, seen from a listener."""
+    frame: FrameType | None = sys._getframe(1)
+    here = frame.f_code.co_filename if frame else ""
+    while frame is not None and frame.f_code.co_filename == here:
+        frame = frame.f_back
+    while frame is not None and not frame.f_code.co_filename.startswith(SLEUTH):
+        file = frame.f_code.co_filename
+        if is_users(file, foreign):
+            return locate(file, frame.f_lineno)
+        frame = frame.f_back
+    return None
+
+
+def location_of(trace: TracebackType | None, foreign: tuple[str, ...] = ()) -> Location | None:
+    """The innermost user's line of a traceback, below sleuth's own frames."""
+    frames = traceback.extract_tb(trace)
+    last_own = max((i for i, f in enumerate(frames) if f.filename.startswith(SLEUTH)), default=-1)
+    for frame in reversed(frames[last_own + 1 :]):
+        if is_users(frame.filename, foreign) and frame.lineno is not None:
+            return locate(frame.filename, frame.lineno)
+    return None
