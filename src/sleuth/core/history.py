@@ -186,6 +186,16 @@ class Seen:
                 counts[label] += count
         return dict(counts)
 
+    def whole_targets(self, split: Split) -> dict[int, int]:
+        """How often each whole number stands in a one-column target, whatever its dtype; empty when there are others."""
+        counts: dict[int, int] = defaultdict(int)
+        for batch in self.batches(split):
+            if batch.whole_targets is None:
+                return {}
+            for value, count in batch.whole_targets.items():
+                counts[value] += count
+        return dict(counts)
+
     def target_statistics(self, split: Split) -> Statistics | None:
         rows = [b.target.statistics.to_row() for b in self.batches(split) if b.target is not None]
         if not rows:

@@ -14,14 +14,26 @@ class Trial(Observation):
 
 @dataclass(frozen=True)
 class Overlap(Trial):
-    """Validation samples that stand in the training set, by fingerprint of the inputs."""
+    """Validation samples that stand in the training set, by fingerprint of the inputs. Blank samples are left out."""
 
     train_samples: int
     validation_samples: int
-    exact: int
-    rounded: int  # equal after rounding to about four digits, the exact ones included
-    examples: tuple[tuple[int, int], ...]  # (position in validation, position in training)
+    exact: "Matches"
+    rounded: "Matches"  # equal up to the noise of half precision, the exact ones included
+    examples: tuple[tuple[int, int], ...]  # (position in validation, position in training), as they were read
     complete: bool  # False: only a part of the data was read
+    blank_samples: int = 0  # of validation
+
+
+@dataclass(frozen=True)
+class Matches:
+    """Counts of samples. Repeated ones have an equal within their own split: how natural it is to meet one's equal."""
+
+    found: int  # validation samples that stand in training
+    distinct: int  # different validation samples
+    distinct_found: int
+    train_repeated: int
+    validation_repeated: int
 
 
 @dataclass(frozen=True)
@@ -47,7 +59,10 @@ class Alignment(Trial):
 
 @dataclass(frozen=True)
 class Order(Trial):
-    """In which order the labels come. `runs` counts neighbours with unequal labels, plus one."""
+    """In which order the labels come. `runs` counts neighbours with unequal labels, plus one.
+
+    Without labels `samples` is 0. Real-valued targets count as two classes: above their median, and not.
+    """
 
     samples: int
     runs: int
@@ -57,6 +72,9 @@ class Order(Trial):
     batches: int
     epochs_in_same_order: bool | None  # None: a second epoch was not read
     order_is_ours: bool = False  # plain arrays: sleuth itself chose the batches
+    real_target: bool = False  # the labels are halves of a real-valued target
+    complete: bool = True  # False: only a part of the data was read
+    batches_fixed: bool = False  # a list of batches: their order may be drawn in the user's loop
 
 
 @dataclass(frozen=True)
@@ -80,6 +98,8 @@ class StartFacts:
     rows: int
     fan_in: int
     trained: bool  # a weight that a checkpoint brought, as far as can be told
+    # Rows that equal another one at the start and still do after a few steps; None: no steps could be taken.
+    still_identical: int | None = 0
 
 
 @dataclass(frozen=True)
@@ -101,6 +121,7 @@ class Connection(Trial):
     cuts: tuple["Cut", ...] = ()
     unused_layers: tuple[str, ...] = ()  # layers whose forward never ran
     error: str | None = None  # backward could not start: nothing needs a gradient
+    custom: tuple[str, ...] | None = None  # operations with a hand-written backward; None: not looked for
 
 
 @dataclass(frozen=True)
@@ -109,6 +130,7 @@ class Cut:
     layer: str | None
     location: Location | None
     certain: bool = True
+    parameters: tuple[str, ...] = ()  # the ones without gradient whose values pass here
 
 
 @dataclass(frozen=True)
@@ -124,6 +146,9 @@ class Dependence(Trial):
     mixing: float
     mixed_samples: int
     by_input: Mapping[str, float] = field(default_factory=dict)  # change when only this input is replaced
+    main_input: str | None = None  # the largest floating input, where there are several and one stands out
+    mixing_unknown: str | None = None  # why samples cannot be told apart in the outputs; `mixing` means nothing then
+    equivariant: bool | None = None  # mixing, but reordering the samples only reorders the outputs
 
 
 @dataclass(frozen=True)
@@ -178,6 +203,9 @@ class Overfit(Trial):
     lr: float | None
     tuned_lr: float | None = None
     tuned_losses: tuple[float, ...] = ()
+    floor_known: bool = True  # False: nobody can say how low this loss may get
+    plain: bool = True  # the loss compares outputs with targets, so training must make it fall
+    complete: bool = True  # False: time ran out before the last step
 
     def remaining(self, losses: tuple[float, ...]) -> float:
         """The share of the loss above the floor that is left at the end."""
@@ -193,6 +221,8 @@ class Ablation(Trial):
     losses: tuple[float, ...]
     blank_losses: tuple[float, ...]
     constant_floor: float | None  # the best loss that one and the same answer for all could reach
+    floor: float | None = None  # the best loss there is, where known
+    stalled: bool = False  # with its inputs the batch is not memorised at any rate
 
 
 @dataclass(frozen=True)
@@ -217,3 +247,15 @@ class RangeTest(Trial):
     current: float | None
     # Short runs from the same start, one a rate: (rate, loss at the start, loss at the end or None if it blew up).
     runs: tuple[tuple[float, float, float | None], ...] = ()
+    run_steps: int = 0
+    course: tuple[float, ...] = ()  # the loss at each step of the run at the current rate
+
+
+@dataclass(frozen=True)
+class Causality(Trial):
+    """A model that predicts the next element: does its answer at a position depend on later ones?"""
+
+    positions: int
+    leaking: int  # positions whose output moved when only later inputs changed
+    change: float  # the largest such move, relative to the outputs' own spread
+    reach: int  # how many positions ahead the nearest leak comes from

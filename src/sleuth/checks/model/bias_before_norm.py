@@ -15,8 +15,8 @@ from sleuth.core.stage import Confidence, Severity, Stage
     confidence=Confidence.CERTAIN,
     reads=(Architecture, Role.ACTIVATION),
     title="A bias is removed by the norm that follows",
-    why="""Batch-norm subtracts the mean of each feature, and with it any constant that was added before: the bias gets no gradient, takes
-    memory, and does nothing. The norm has a bias of its own.""",
+    why="""Batch-norm subtracts the mean of each feature, and with it any constant that was added before: the bias
+    gets no gradient, takes memory, and does nothing. The norm has a bias of its own.""",
     fix="""Pass bias=False to the layer before the normalisation.""",
 )
 def bias_before_norm(seen: Seen) -> Iterator[Evidence | NotExamined]:

@@ -18,10 +18,11 @@ TINY = 2
     reads=(Architecture, Batch),
     explains=("forward-fails", "train-eval-disagree", "loss-not-decreasing", "loss-oscillates", "loss-spikes"),
     title="Batch-norm sees almost no samples",
-    why="""Batch-norm replaces the scale of each feature by that of the batch. Over one or two samples this is no estimate but the
-    samples themselves: what distinguishes them is divided away, and the running statistics used in evaluation become noise.""",
-    fix="""Use larger batches, pass drop_last=True to the loader if only the last batch is tiny, or replace batch-norm by
-    layer-norm or group-norm.""",
+    why="""Batch-norm replaces the scale of each feature by that of the batch. Over one or two samples this is no
+    estimate but the samples themselves: what distinguishes them is divided away, and the running statistics used in
+    evaluation become noise.""",
+    fix="""Use larger batches, pass drop_last=True to the loader if only the last batch is tiny, or replace batch-
+    norm by layer-norm or group-norm.""",
 )
 def norm_on_tiny_batch(seen: Seen, *, tiny: int = TINY) -> Iterator[Evidence | NotExamined]:
     norms = [layer for layer in seen.one(Architecture).layers if layer.family == "batchnorm"]

@@ -1,0 +1,70 @@
+"""An id is larger than the embedding has rows."""
+
+from collections.abc import Iterator
+
+from sleuth.core.check import Evidence, NotExamined, Seen, check
+from sleuth.core.observation import Architecture, ArrayFacts, Batch, Failure, Layer, Split
+from sleuth.core.stage import Confidence, Severity, Stage
+
+
+@check(
+    code="D117",
+    stage=Stage.DATA,
+    severity=Severity.ERROR,
+    confidence=Confidence.CERTAIN,
+    reads=(Architecture, Batch),
+    explains=("forward-fails",),
+    title="A token id has no row in the embedding",
+    why="""An embedding is a table with one row an id, counted from zero. An id at or beyond its end reads outside
+    the table: an index error on a CPU, a cryptic assertion on a GPU.""",
+    fix="""Build the embedding with one row more than the largest id, or map unknown ids to a token that the
+    vocabulary has.""",
+)
+def token_out_of_vocabulary(seen: Seen) -> Iterator[Evidence | NotExamined]:
+    tables = {layer.path: layer for layer in seen.one(Architecture).layers if layer.family == "embedding"}
+    ids = _widest(seen)
+    if not tables or not ids:
+        yield NotExamined("no integer ids are fed to an embedding")
+        return
+    broken = [f for f in seen.all(Failure) if f.phase == "forward" and f.layer in tables]
+    if broken:
+        yield from _outside(tables[str(broken[0].layer)], list(ids.values()), broken[0])
+    elif len(tables) == 1 and len(ids) == 1:
+        # With several tables or inputs the ids of one may rightly exceed the rows of another.
+        yield from _outside(next(iter(tables.values())), list(ids.values()), None)
+
+
+def _widest(seen: Seen) -> dict[str, ArrayFacts]:
+    """For each integer input the batch with the largest id (or a negative one)."""
+    widest: dict[str, ArrayFacts] = {}
+    for batch in (*seen.batches(Split.TRAIN), *seen.batches(Split.VALIDATION)):
+        for facts in batch.inputs:
+            if "int" not in facts.dtype:
+                continue
+            before = widest.get(facts.path)
+            if before is None or _reach(facts) > _reach(before):
+                widest[facts.path] = facts
+    return widest
+
+
+def _reach(facts: ArrayFacts) -> float:
+    return max(facts.statistics.max, -facts.statistics.min * 1e9)
+
+
+def _outside(table: Layer, ids: list[ArrayFacts], failure: Failure | None) -> Iterator[Evidence]:
+    rows = int(table.settings["in"])
+    for facts in ids:
+        low, high = int(facts.statistics.min), int(facts.statistics.max)
+        if 0 <= low and high < rows:
+            continue
+        negative = low < 0
+        yield Evidence(
+            where=table.path,
+            location=failure.location if failure else None,
+            summary=f"{table.path} has {rows} rows (ids 0 to {rows - 1}), but {facts.path} holds the id {low if negative else high}",
+            fix=None
+            if negative
+            else f"Make the embedding {table.kind}({high + 1}, {table.settings.get('out', '…')}), or keep ids below {rows}.",
+            numbers={"rows": rows, "smallest_id": low, "largest_id": high},
+            strength=2.0 if failure else 1.0,
+        )

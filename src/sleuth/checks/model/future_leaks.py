@@ -1,0 +1,32 @@
+"""A model that predicts the next element sees it already."""
+
+from collections.abc import Iterator
+
+from sleuth.core.check import Evidence, NotExamined, Seen, check
+from sleuth.core.stage import Confidence, Severity, Stage
+from sleuth.core.trial import Causality
+
+
+@check(
+    code="M224",
+    stage=Stage.MODEL,
+    severity=Severity.ERROR,
+    confidence=Confidence.CERTAIN,
+    reads=(Causality,),
+    explains=("validation-too-good", "initial-loss-off"),
+    title="The model sees the future it must predict",
+    why="""The target at a position is the next element of the input. When the output at that position changes with
+    later elements, the model can copy the answer: the loss falls to almost nothing, and generating text yields
+    nonsense.""",
+    fix="""Pass a causal mask to attention (is_causal=True, or a mask of -inf above the diagonal), use left padding
+    in convolutions, and no bidirectional recurrent layer.""",
+)
+def future_leaks(seen: Seen) -> Iterator[Evidence | NotExamined]:
+    trial = seen.one(Causality)
+    if trial.leaking:
+        yield Evidence(
+            summary=f"outputs at {trial.leaking} of {trial.positions} positions change when only later inputs change "
+            f"(from {trial.reach} ahead on, by {trial.change:.2g} of the outputs' spread)",
+            numbers={"positions": trial.positions, "leaking": trial.leaking, "change": trial.change},
+            strength=trial.change,
+        )
