@@ -9,6 +9,7 @@ import torch
 from torch.nn.modules import module
 
 from sleuth.testing import Kit
+from tests.kits.numpy_kit import NumpyKit
 from tests.kits.torch_kit import TorchKit
 
 # Small models train faster on one thread, and the same way on every machine.
@@ -16,7 +17,7 @@ torch.set_num_threads(1)
 
 
 def kits() -> list[Kit]:
-    return [TorchKit()]
+    return [TorchKit(), NumpyKit()]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -37,7 +37,7 @@ class Net(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.trunk = nn.Sequential(nn.Linear(64, 32), nn.BatchNorm1d(32), nn.ReLU())
+        self.trunk = nn.Sequential(nn.Linear(64, 32, bias=False), nn.BatchNorm1d(32), nn.ReLU())
         self.body = nn.Sequential(nn.Linear(32, 32), nn.BatchNorm1d(32), nn.ReLU(inplace=True), nn.Dropout(0.2))
         self.head = nn.Linear(32, 10)
         self.calls = 0

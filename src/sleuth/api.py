@@ -76,7 +76,7 @@ def examine_subject(
         subject=subject.name or type(subject.model).__name__,
         seconds=clock() - lab.started,
         notes=tuple(lab.notes),
-        facts=lab.facts,
+        facts={**lab.facts, "read": lab.amount_read()},
     )
 
 

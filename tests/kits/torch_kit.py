@@ -42,6 +42,56 @@ class Reshape(nn.Module):
         return x.reshape(*self.shape)
 
 
+class Log(nn.Module):
+    def __init__(self, offset: float) -> None:
+        super().__init__()
+        self.offset = offset
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.log(x + self.offset)
+
+
+class Offset(nn.Module):
+    def __init__(self, *shape: int) -> None:
+        super().__init__()
+        self.offset = nn.Parameter(torch.zeros(shape))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + self.offset
+
+
+class Waves(nn.Module):
+    def __init__(self, inputs: int, outputs: int, frequency: float) -> None:
+        super().__init__()
+        self.register_buffer("directions", torch.randn(inputs, outputs) * frequency)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.sin(x @ self.directions)
+
+
+class HandTanh(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, right: bool) -> torch.Tensor:
+        y = torch.tanh(x)
+        ctx.save_for_backward(y)
+        ctx.right = right
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, None]:
+        (y,) = ctx.saved_tensors
+        return gradient * (1 - y**2 if ctx.right else 1 + y**2), None
+
+
+class TanhByHand(nn.Module):
+    def __init__(self, right: bool) -> None:
+        super().__init__()
+        self.right = right
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return HandTanh.apply(x, self.right)
+
+
 class TorchKit(Kit):
     name = "torch"
 
@@ -54,6 +104,12 @@ class TorchKit(Kit):
     def layer(self, name: str, *args: Any, **options: Any) -> nn.Module:
         if name == "reshape":
             return Reshape(*args)
+        if name == "tanh_by_hand":
+            return TanhByHand(*args)
+        if name == "log":
+            return Log(*args)
+        if name in ("offset", "waves"):
+            return {"offset": Offset, "waves": Waves}[name](*args)
         if name in ("softmax", "log_softmax"):
             return LAYERS[name](dim=args[0])
         if name not in LAYERS:

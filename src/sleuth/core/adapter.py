@@ -145,6 +145,20 @@ class Steps(ABC):
     def bench(self, subject: Subject) -> AbstractContextManager[Bench]: ...
 
 
+@dataclass(frozen=True)
+class Rows:
+    """A data set whose samples can be read by position, in its own order, however a loader shuffles it."""
+
+    count: int
+    take: Callable[[np.ndarray], Any]  # positions → one batch of these samples
+
+
+class Orders(ABC):
+    @abstractmethod
+    def rows(self, source: Any) -> Rows | None:
+        """The data set behind a source; None where samples come only as the source gives them."""
+
+
 class Watches(ABC):
     @abstractmethod
     def watch(self, subject: Subject, emit: Emit) -> AbstractContextManager[None]:

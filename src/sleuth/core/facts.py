@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sleuth.core.history import History, Seen
-from sleuth.core.observation import ArrayFacts, Batch, Evaluation, LossCall, Settings, Split, Step
+from sleuth.core.observation import ArrayFacts, Evaluation, LossCall, Settings, Split, Step
 from sleuth.core.trial import InitialLoss, Overfit, RangeTest
 
 # A reader takes in about this many labels or inputs at a glance; JSON keeps the counts of all others.
@@ -26,18 +26,11 @@ def _data(seen: Seen) -> dict[str, Any]:
     first = train[0]
     labels = seen.labels(Split.TRAIN)
     return {
-        "batches": _sizes(train),
-        "validation_batches": _sizes(seen.batches(Split.VALIDATION)),
         "inputs": [_array(facts) for facts in first.inputs[:MOST_LISTED]],
         "target": None if first.target is None else _array(first.target),
         "labels": {str(k): labels[k] for k in sorted(labels)[:MOST_LISTED]} or None,
-        "classes": len(labels) or None,
+        "classes": {"count": len(labels), "rarest": min(labels.values()), "commonest": max(labels.values())} if labels else None,
     }
-
-
-def _sizes(batches: list[Batch]) -> dict[str, int] | None:
-    """Of the batches that were measured; a long data set is read only in part."""
-    return {"count": len(batches), "samples": sum(b.size for b in batches)} if batches else None
 
 
 def _array(facts: ArrayFacts) -> dict[str, Any]:

@@ -32,10 +32,11 @@ def current_location(foreign: tuple[str, ...] = ()) -> Location | None:
 
 
 def location_of(trace: TracebackType | None, foreign: tuple[str, ...] = ()) -> Location | None:
-    """The innermost user's line of a traceback, below sleuth's own frames."""
+    """The innermost user's line of a traceback, below the sleuth frame that ran the user's code."""
     frames = traceback.extract_tb(trace)
-    last_own = max((i for i, f in enumerate(frames) if f.filename.startswith(SLEUTH)), default=-1)
-    for frame in reversed(frames[last_own + 1 :]):
+    # The first one: a listener of ours may stand again between the user's line and the framework.
+    own = next((i for i, f in enumerate(frames) if f.filename.startswith(SLEUTH)), -1)
+    for frame in reversed(frames[own + 1 :]):
         if is_users(frame.filename, foreign) and frame.lineno is not None:
             return locate(frame.filename, frame.lineno)
     return None

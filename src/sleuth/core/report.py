@@ -104,7 +104,8 @@ class Report:
         else:
             endings = ", ".join([".json", *(e for e in self.views if e.startswith("."))])
             raise UnusableInput(f"a report cannot be saved as {path.name!r}; use one of the endings {endings}.")
-        path.write_text(text, encoding="utf-8")
+        # A name may hold half a character (an undecodable file name): the escape is sound in JSON and readable elsewhere.
+        path.write_text(text, encoding="utf-8", errors="backslashreplace")
         return path
 
     def show(self) -> None:

@@ -22,6 +22,7 @@ class Overlap(Trial):
     rounded: "Matches"  # equal up to the noise of half precision, the exact ones included
     examples: tuple[tuple[int, int], ...]  # (position in validation, position in training), as they were read
     complete: bool  # False: only a part of the data was read
+    coincidence: float = 1.0  # share of samples expected to meet an equal in training by nature, from near misses
     blank_samples: int = 0  # of validation
 
 
@@ -40,21 +41,36 @@ class Matches:
 class Alignment(Trial):
     """How much simple learners find out about the targets from the inputs, against permuted targets.
 
-    Scores are held-out skill: 0 is guessing, 1 is perfect. `detectable` is the skill that this many samples
-    would have shown with 95 % probability.
+    Skills are r² of held-out predictions: 0 is guessing, 1 is perfect, below 0 is misled. `detectable` is the strength of a
+    link, as r² of the best possible prediction, that these samples would have shown with 95 % probability; None when
+    it was not needed because information was found.
     """
 
     samples: int
+    classes: int  # that are frequent enough to be told apart; 0: the target is not one class a sample
     skill: float
     permuted_mean: float
     permuted_std: float
     p_value: float
-    detectable: float
     learner: str
-    best_shift: int | None = None  # rows to move the targets by, when that brings the information back
-    shifted_skill: float | None = None
-    shifted_p_value: float | None = None
+    detectable: float | None = None
+    freedom: float | None = None  # 1: each value of a sample varies for itself; near 0: few directions tell all
+    moved: "Moved | None" = None  # the best of the other orders of the targets; None: the data set's order is unknown
     model_skill: float | None = None  # held-out skill of the user's own model after a short training
+    model_p_value: float | None = None
+    validation_samples: int = 0
+    validation_skill: float | None = None  # the same learners within validation, where training shows nothing
+    validation_p_value: float | None = None
+
+
+@dataclass(frozen=True)
+class Moved:
+    """Targets in another order than they are: `rows` is what np.roll would move them by; None means reversed."""
+
+    rows: int | None
+    skill: float
+    p_value: float  # for all orders together that were tried
+    serial: float  # skill at predicting the inputs that many rows away: what a time series would have
 
 
 @dataclass(frozen=True)
@@ -153,12 +169,16 @@ class Dependence(Trial):
 
 @dataclass(frozen=True)
 class ModeAgreement(Trial):
-    """The same batch in training and in evaluation mode; `spread` is the outputs' own std over samples."""
+    """The same batches in training and in evaluation mode, after running statistics had time to settle.
 
-    difference: float
-    noise: float  # difference of two passes in training mode
-    train_loss: float
-    eval_loss: float
+    Both numbers are in units of what the outputs vary by: from sample to sample and from pass to pass.
+    """
+
+    difference: float  # of the mean of several passes in training mode from evaluation mode
+    noise: float  # by which passes in training mode differ from their mean
+    train_loss: float | None
+    eval_loss: float | None
+    explained: str | None = None  # why the modes differ by design
 
 
 @dataclass(frozen=True)
@@ -233,6 +253,9 @@ class TargetPermutation(Trial):
     permuted: tuple[float, ...]
     distinct_targets: int
     rounding: float  # a difference below this is rounding
+    # All samples with the target of one of them: tells where a model gives every sample the same answer.
+    replaced: tuple[float, ...] = ()
+    gradients_differ: bool = False  # where no loss differs: with other targets, do the gradients?
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from contextlib import ExitStack
 
 from sleuth.core.adapter import Emit, Steps
 from sleuth.core.errors import Unsupported, UnusableInput
-from sleuth.core.observation import Absent
+from sleuth.core.observation import Absent, Frame, Observation, Role
 from sleuth.probes.probe import Lab, OutOfTime, Probe, all_probes
 
 
@@ -40,7 +40,7 @@ def run_probe(probe: Probe, lab: Lab, emit: Emit) -> None:
     reason = "the experiment gave no result"
     try:
         for observation in probe.run(lab):
-            seen.add(getattr(observation, "role", None) or type(observation))
+            seen.add(_what(observation))
             emit(observation)
     except UnusableInput:
         raise
@@ -54,6 +54,13 @@ def run_probe(probe: Probe, lab: Lab, emit: Emit) -> None:
     for what in probe.emits:
         if what not in seen:
             emit(Absent(what, reason))
+
+
+def _what(observation: Observation) -> type[Observation] | Role:
+    """An Absent speaks for what it says is absent: the adapter knows the reason better than we do."""
+    if isinstance(observation, Absent):
+        return observation.what
+    return observation.role if isinstance(observation, Frame) else type(observation)
 
 
 def _absent(probe: Probe, reason: str, emit: Emit) -> None:

@@ -5,13 +5,15 @@ from collections.abc import Iterator
 import numpy as np
 
 from sleuth.core.errors import Unsupported
-from sleuth.core.observation import Failure, Frame, LossCall, Observation, Role, Units
+from sleuth.core.observation import Absent, Failure, Frame, LossCall, Observation, Role, Units
 from sleuth.core.stage import Stage
 from sleuth.core.tree import leaves
 from sleuth.probes.probe import Lab, probe
 
 # Units and activations are judged over this many batches: one alone may miss a unit that fires rarely.
 OBSERVED_BATCHES = 4
+# What is not there when a phase failed: checks that read it then give that reason.
+TOLD_BY = {"forward": (Role.ACTIVATION, Units), "loss": (LossCall,), "backward": (Role.GRADIENT,)}
 
 
 @probe(
@@ -31,6 +33,7 @@ def first_pass(lab: Lab) -> Iterator[Observation]:
         yield from _weights(lab)
         yield from _observe(lab)
         yield from _gradients(lab)
+        yield from (Absent(what, lab.failed[phase]) for phase, whats in TOLD_BY.items() if phase in lab.failed for what in whats)
     finally:
         lab.bench.restore(start)
 
@@ -44,25 +47,46 @@ def _weights(lab: Lab) -> Iterator[Observation]:
 def _observe(lab: Lab) -> Iterator[Observation]:
     lab.bench.set_training(True)
     for step, batch in enumerate(lab.train.batches[:OBSERVED_BATCHES]):
-        for observation in lab.bench.observe(batch, step):
-            if isinstance(observation, Failure):
-                reason = f"the {observation.phase} pass fails: {observation.error}"
-                lab.failed.setdefault(observation.phase, reason)
-                lab.failed.setdefault("loss", reason)
-                lab.failed.setdefault("backward", reason)
-            if isinstance(observation, LossCall) and observation.value is None:
-                reason = "the loss at the start is not a finite number"
-                lab.failed.setdefault("loss", reason)
-                lab.failed.setdefault("backward", reason)
-            yield observation
+        heard = list(lab.bench.observe(batch, step))
+        _note_failures(lab, heard)
+        yield from heard
         if lab.failed or lab.time_is_up():
             break
-    if "forward" not in lab.failed:
-        outputs = [a for _, a in leaves(lab.bench.forward(lab.batch.inputs), lab.adapter.is_array)]
-        lab.facts["output_shape"] = [tuple(a.shape) for a in outputs][:4]
-    if lab.subject.loss is None and lab.subject.step is None:
-        lab.failed.setdefault("loss", "no loss was given")
-        lab.failed.setdefault("backward", "no loss was given")
+    _note_output(lab)
+    if lab.subject.loss is None and lab.subject.step is None and not lab.failed:
+        _ask_for_a_loss(lab)
+
+
+def _ask_for_a_loss(lab: Lab) -> None:
+    """A model may bring its own."""
+    try:
+        lab.bench.loss(lab.batch)
+    except Unsupported as error:
+        lab.failed |= {"loss": str(error), "backward": str(error)}
+
+
+def _note_failures(lab: Lab, heard: list[Observation]) -> None:
+    failure = next((o for o in heard if isinstance(o, Failure)), None)
+    if failure is not None:
+        what = "the loss" if failure.phase == "loss" else f"the {failure.phase} pass"
+        reason = f"{what} fails: {failure.error}"
+        lab.failed.setdefault(failure.phase, reason)
+    elif any(isinstance(o, LossCall) and o.value is None for o in heard):
+        reason = "the loss at the start is not a finite number"
+    else:
+        return
+    lab.failed.setdefault("loss", reason)
+    lab.failed.setdefault("backward", reason)
+
+
+def _note_output(lab: Lab) -> None:
+    if "forward" in lab.failed:
+        return
+    try:
+        output = lab.bench.forward(lab.batch.inputs)
+    except Exception:  # a step of the user's own may call the model in a way that we cannot
+        return
+    lab.facts["output_shape"] = [tuple(a.shape) for _, a in leaves(output, lab.adapter.is_array)][:4]
 
 
 def _gradients(lab: Lab) -> Iterator[Observation]:
@@ -86,3 +110,15 @@ def _gradients(lab: Lab) -> Iterator[Observation]:
     if not np.all(table[:, 7:9] == 0):
         lab.failed["backward"] = "a gradient at the start is not finite"
     yield Frame(0, Role.GRADIENT, tuple(reached), table)
+    yield from _once_more(lab)
+
+
+def _once_more(lab: Lab) -> Iterator[Observation]:
+    """What a step leaves behind may stop the next one: a hidden state that drags its used-up graph along."""
+    try:
+        lab.bench.gradients(lab.train.batches[1 % len(lab.train.batches)])
+    except Exception as error:
+        failure = lab.bench.explain_failure(error, "backward")
+        if isinstance(failure, Failure) and failure.kind == "graph":
+            lab.failed["backward"] = f"the second backward pass fails: {type(error).__name__}"
+            yield failure

@@ -27,12 +27,13 @@ class Readings:
 
     split: Split
     batches: list[Parts] = field(default_factory=list)
+    kept_bytes: int = 0
     samples: int = 0
     complete: bool = False  # the source was read to its end
     order_is_ours: bool = False  # plain arrays: sleuth chose the batches
     labels: list[np.ndarray] = field(default_factory=list)  # per batch, where the target is one class a sample
     exact: list[np.ndarray] = field(default_factory=list)  # uint64 fingerprints of the inputs, per batch
-    rounded: list[np.ndarray] = field(default_factory=list)
+    rounded: list[np.ndarray] = field(default_factory=list)  # (n, 2): equal in one column means equal up to float noise
 
 
 @dataclass
@@ -73,6 +74,10 @@ class Lab:
     def rng(self) -> np.random.Generator:
         """A fresh generator with a fixed seed: the same examination gives the same report."""
         return np.random.default_rng(0)
+
+    def amount_read(self) -> dict[str, Any]:
+        readings = [r for r in (self.train, self.validation) if r is not None and r.samples]
+        return {r.split.value: {"samples": r.samples, "complete": r.complete} for r in readings}
 
     def seconds_left(self) -> float:
         return self.started + self.budget_seconds - self.clock()

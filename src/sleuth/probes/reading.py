@@ -1,29 +1,31 @@
 """Reads training and validation data once, and notes what passes by."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
-from sleuth.core.adapter import Adapter
 from sleuth.core.errors import UnusableInput
-from sleuth.core.location import Location
-from sleuth.core.observation import ArrayFacts, Batch, Failure, Observation, Split
+from sleuth.core.observation import Batch, Failure, Observation, Split
+from sleuth.core.place import location_of
 from sleuth.core.stage import Stage
-from sleuth.core.statistics import Statistics
-from sleuth.core.subject import Parts, take_apart
-from sleuth.core.tree import leaves
+from sleuth.core.subject import take_apart
+from sleuth.probes.batch_facts import Contents, class_labels, contents, describe_batch, labels_of
 from sleuth.probes.fingerprint import fingerprints
 from sleuth.probes.probe import Lab, Readings, probe
 from sleuth.probes.sources import open_source
 
+__all__ = ["class_labels", "note", "reading"]
+
 # Experiments draw their batches from these; more would only cost memory.
 KEPT_BATCHES = 64
 KEPT_BYTES = 256 * 1024**2
-# Statistics per batch beyond this many batches tell nothing new; fingerprints and labels go on.
+# Statistics of more batches than this tell nothing new; NaN, fingerprints and labels are looked for in all of them.
 MEASURED_BATCHES = 256
-MOST_FEATURES = 4096
-MOST_CLASSES = 10_000
+# The batches that the first pass listens to are measured whatever the stride.
+FIRST_BATCHES = 8
+# A source without a length may have no end: reading stops here, and says so.
+MOST_UNSIZED_BATCHES = 4096
 
 
 @probe(title="Reading the data", stage=Stage.DATA, rank=0, emits=(Batch,), share=0.2)
@@ -38,161 +40,91 @@ def _read(lab: Lab, given: Any, readings: Readings) -> Iterator[Observation]:
     name = readings.split.value
     source = open_source(given, lab.adapter, name)
     readings.order_is_ours = source.order_is_ours
-    kept = 0
-    index = -1
+    length = _length(source.batches)
+    stride = 1 if length is None else -(-length // MEASURED_BATCHES)
+    read = 0
     try:
-        for index, raw in enumerate(source.batches):
-            parts = take_apart(raw, lab.subject.split)
-            facts = describe_batch(parts, readings.split, index, lab.adapter, measured=index < MEASURED_BATCHES)
-            kept = _keep(parts, readings, kept, lab.adapter)
-            _note(parts, readings, lab.adapter)
-            readings.samples += facts.size
-            if index < MEASURED_BATCHES:
-                yield facts
-            if lab.time_is_up():
-                lab.notes.append(
-                    f"{name}: read {readings.samples} samples in {index + 1} batches, then the time for reading was used up"
-                )
+        for read, raw in enumerate(source.batches, start=1):
+            yield from _take(lab, raw, readings, read - 1, stride)
+            if (reason := _enough(lab, read, length)) is not None:
+                lab.notes.append(f"{name}: read {readings.samples} samples in {read} batches, then stopped: {reason}")
                 break
         else:
             readings.complete = True
-    except Ragged as error:
-        yield Failure(
-            "data",
-            "Ragged",
-            f"batch {index} of {name}: {error}",
-            kind="shape",
-            advice="give every sample its target: check the collate function",
-        )
     except UnusableInput:
         raise
     except Exception as error:
-        yield Failure("data", type(error).__name__, f"batch {index + 1} of {name}: {error}", location=_last_line(error))
-    if index < 0 and not readings.batches:
-        _refuse_empty(name, given)
+        yield _explain(error, lab, readings)
+    if not read:
+        raise UnusableInput(
+            f"{name} ({type(given).__name__}) yielded no batch. Check that the data set is not empty and that drop_last=True "
+            "does not drop its only batch."
+        )
 
 
-class Ragged(ValueError):
-    """Inputs and target of one batch differ in their number of samples."""
+def _take(lab: Lab, raw: Any, readings: Readings, index: int, stride: int) -> Iterator[Observation]:
+    batch = contents(take_apart(raw, lab.subject.split), lab.adapter)
+    facts = None
+    # A step of the user's own may feed what sleuth cannot look into, such as a graph object.
+    if batch.inputs or lab.subject.step is None:
+        measured = index < FIRST_BATCHES or (index % stride == 0 and index // stride < MEASURED_BATCHES)
+        if measured or not batch.is_finite:
+            facts = describe_batch(batch, readings.split, index, lab.adapter)
+        note(batch, readings)
+    _keep(batch, readings)
+    readings.samples += batch.size
+    if facts is not None:
+        yield facts
 
 
-def _refuse_empty(name: str, given: Any) -> None:
-    raise UnusableInput(
-        f"{name} ({type(given).__name__}) yielded no batch. Check that the data set is not empty and that drop_last=True "
-        "does not drop its only batch."
-    )
+def _enough(lab: Lab, read: int, length: int | None) -> str | None:
+    if lab.time_is_up():
+        return "the time for reading was used up"
+    return "the source has no length" if length is None and read >= MOST_UNSIZED_BATCHES else None
 
 
-def _last_line(error: Exception) -> Location | None:
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    if trace is None:
+def _length(batches: Iterable[Any]) -> int | None:
+    try:
+        return len(batches)  # type: ignore[arg-type]
+    except TypeError:  # an iterable without a length, or a loader over one
         return None
-    return Location(trace.tb_frame.f_code.co_filename, trace.tb_lineno)
 
 
-def _keep(parts: Parts, readings: Readings, kept: int, adapter: Adapter) -> int:
-    size = sum(int(getattr(a, "nbytes", 0)) for _, a in leaves(parts.raw, adapter.is_array))
-    if len(readings.batches) < KEPT_BATCHES and (kept + size <= KEPT_BYTES or not readings.batches):
-        readings.batches.append(parts)
-        return kept + size
-    return kept
+def _explain(error: Exception, lab: Lab, readings: Readings) -> Failure:
+    """Without a single batch there is nothing to examine; what came before a later failure still counts."""
+    lines = [line for line in str(error).strip().splitlines() if line.strip()]
+    # A worker process of a loader sends its whole traceback as the message; what was wrong stands last.
+    text = f"{type(error).__name__}: {lines[0] if lines else ''}"
+    if "Traceback" in str(error):
+        text = lines[-1]
+    place = location_of(error.__traceback__)
+    where = f" ({place})" if place else ""
+    name = readings.split.value
+    if not readings.batches:
+        raise UnusableInput(f"{name} fails at its first batch: {text}{where}. Make next(iter({name})) work first.") from None
+    message = f"reading {name} fails after {readings.samples} samples: {text}"
+    lab.notes.append(f"{message}{where}; what came before was examined")
+    return Failure("data", type(error).__name__, message, location=place, advice=f"make list({name}) run through to its end")
 
 
-def _note(parts: Parts, readings: Readings, adapter: Adapter) -> None:
-    arrays = [adapter.values(a) for _, a in leaves(parts.inputs, adapter.is_array)]
-    arrays = [a for a in arrays if a.ndim]
+def _keep(batch: Contents, readings: Readings) -> None:
+    size = sum(a.values.nbytes for a in (*batch.inputs, *batch.targets))
+    if len(readings.batches) < KEPT_BATCHES and (readings.kept_bytes + size <= KEPT_BYTES or not readings.batches):
+        readings.batches.append(batch.parts)
+        readings.kept_bytes += size
+
+
+def note(batch: Contents, readings: Readings) -> None:
+    """Fingerprints and labels, as far as there is one of them a sample."""
+    arrays = [part for a in batch.inputs if a.values.ndim and len(a.values) == batch.size for part in _parts(a.values)]
     if arrays:
         exact, rounded = fingerprints(arrays)
         readings.exact.append(exact)
         readings.rounded.append(rounded)
-    labels = class_labels(parts.target, adapter)
-    if labels is not None:
+    labels = labels_of(batch.targets)
+    if labels is not None and len(labels) == batch.size:
         readings.labels.append(labels)
 
 
-def describe_batch(parts: Parts, split: Split, index: int, adapter: Adapter, measured: bool = True) -> Batch:
-    named = [(path, array, adapter.values(array)) for path, array in leaves(parts.inputs, adapter.is_array)]
-    if not named:
-        raise UnusableInput(
-            f"batch {index} of {split.value} holds no arrays but a {type(parts.raw).__name__}; give tensors or NumPy arrays, "
-            "or say with split= how a batch becomes (inputs, target)."
-        )
-    target = next(((p, a, adapter.values(a)) for p, a in leaves(parts.target, adapter.is_array)), None)
-    size = named[0][2].shape[0] if named[0][2].ndim else 1
-    if target is not None and target[2].ndim and named[0][2].ndim and target[2].shape[0] != size:
-        raise Ragged(f"the inputs have {size} samples, the target {target[2].shape[0]}")
-    if not measured:
-        return Batch(split, index, size, (), None)
-    main = next((v for _, _, v in named if v.dtype.kind == "f" or v.dtype == np.uint8), named[0][2])
-    features, axis = _features(main, adapter)
-    labels = class_labels(parts.target, adapter)
-    return Batch(
-        split=split,
-        index=index,
-        size=size,
-        inputs=tuple(facts(path or "input", array, values, adapter) for path, array, values in named),
-        target=None if target is None else facts("target", target[1], target[2], adapter),
-        features=features,
-        feature_axis=axis,
-        labels=None if labels is None else dict(zip(*(v.tolist() for v in np.unique(labels, return_counts=True)), strict=True)),
-        bad_inputs=_bad([v for _, _, v in named]),
-        bad_targets=_bad([target[2]] if target is not None else []),
-        blank_inputs=_blank(main),
-    )
-
-
-def facts(path: str, array: Any, values: np.ndarray, adapter: Adapter) -> ArrayFacts:
-    finite = values[np.isfinite(values)] if values.dtype.kind == "f" else values
-    whole = float(np.mean(finite == np.floor(finite))) if finite.size and values.dtype.kind != "b" else float(bool(finite.size))
-    statistics = Statistics.from_row(adapter.measure([array])[0])
-    return ArrayFacts(path, tuple(values.shape), adapter.dtype(array), statistics, whole, adapter.device(array))
-
-
-def class_labels(target: Any, adapter: Adapter) -> np.ndarray | None:
-    """One class per sample: whole numbers of an integer type, or zeros and ones, in one column."""
-    arrays = [a for _, a in leaves(target, adapter.is_array)]
-    if len(arrays) != 1:
-        return None
-    values = adapter.values(arrays[0])
-    if values.ndim == 2 and values.shape[1] == 1:
-        values = values[:, 0]
-    if values.ndim != 1 or not values.size:
-        return None
-    if values.dtype.kind == "f" and not np.isin(values, (0, 1)).all():
-        return None
-    labels = values.astype(np.int64)
-    return labels if len(np.unique(labels)) <= MOST_CLASSES else None
-
-
-def _features(values: np.ndarray, adapter: Adapter) -> tuple[np.ndarray | None, str]:
-    """One row of statistics per column of a table or channel of an image."""
-    if values.ndim < 2 or values.size == 0:
-        return None, ""
-    if values.ndim == 2:
-        axis, word = 1, "column"
-    elif values.ndim == 3:
-        axis, word = 2, "column"
-    else:
-        axis, word = (1 if values.shape[1] <= values.shape[-1] else values.ndim - 1), "channel"
-    if values.shape[axis] > MOST_FEATURES:
-        return None, ""
-    columns = np.moveaxis(values, axis, 0).reshape(values.shape[axis], -1)
-    return adapter.measure(list(columns)), word
-
-
-def _bad(arrays: list[np.ndarray]) -> tuple[int, ...]:
-    rows: set[int] = set()
-    for values in arrays:
-        if values.dtype.kind == "f" and values.ndim:
-            bad = ~np.isfinite(values.reshape(values.shape[0], -1)).all(axis=1)
-            rows |= set(np.flatnonzero(bad).tolist())
-    return tuple(sorted(rows)[:100])
-
-
-def _blank(values: np.ndarray) -> int:
-    if values.ndim < 2 or values.shape[0] == 0 or values[0].size < 2:
-        return 0
-    flat = values.reshape(values.shape[0], -1)
-    return int(np.count_nonzero((flat == flat[:, :1]).all(axis=1)))
+def _parts(values: np.ndarray) -> list[np.ndarray]:
+    return [values.real, values.imag] if values.dtype.kind == "c" else [values]

@@ -1,6 +1,6 @@
 """Turning what the user gave as data into batches that can be read more than once."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ from sleuth.core.adapter import Adapter
 from sleuth.core.errors import UnusableInput
 
 BATCH_SIZE = 32
+WANTED = "a loader, a dataset, a list of batches or arrays (X, y)"
 
 
 @dataclass(frozen=True)
@@ -21,44 +22,63 @@ class Source:
 class ArrayBatches:
     """Batches of arrays `(X, y)` in an order that is drawn anew, and the same way, at each pass."""
 
-    def __init__(self, arrays: tuple[Any, ...], batch_size: int) -> None:
+    def __init__(self, arrays: tuple[Any, ...], batch_size: int, names: tuple[str, ...] = ()) -> None:
         self._arrays = arrays
         self._batch_size = batch_size
+        self._names = names
 
-    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+    def __len__(self) -> int:
+        return -(-len(self._arrays[0]) // self._batch_size)
+
+    def __iter__(self) -> Iterator[Any]:
         order = np.random.default_rng(0).permutation(len(self._arrays[0]))
         for start in range(0, len(order), self._batch_size):
             rows = order[start : start + self._batch_size]
-            yield tuple(array[rows] for array in self._arrays)
+            batch = tuple(array[rows] for array in self._arrays)
+            yield dict(zip(self._names, batch, strict=True)) if self._names else batch
 
 
 def open_source(given: Any, adapter: Adapter, name: str) -> Source:
     if given is None:
-        raise UnusableInput(f"{name} is None; give a loader, a dataset, a list of batches or arrays (X, y).")
+        raise UnusableInput(f"{name} is None; give {WANTED}.")
     if hasattr(given, "__next__"):
         raise UnusableInput(
             f"{name} is a {type(given).__name__}, which can be read only once. Give what makes it: the DataLoader "
             "itself instead of iter(loader), or list(batches)."
         )
-    if isinstance(given, tuple | list) and len(given) >= 2 and all(adapter.is_array(a) for a in given):
+    if _holds_arrays(given, adapter):
         return _from_arrays(tuple(given), name)
+    if isinstance(given, Mapping) and given and all(adapter.is_array(a) for a in given.values()):
+        return _from_arrays(tuple(given.values()), name, tuple(given))
     own = adapter.batches(given, BATCH_SIZE)
     if own is not None:
         return Source(own, order_is_ours=True)
     if adapter.is_array(given):
-        return Source(ArrayBatches((given,), BATCH_SIZE), order_is_ours=True)
-    if isinstance(given, str | bytes) or not hasattr(given, "__iter__"):
+        return _from_arrays((given,), name)
+    if hasattr(given, "to_numpy"):
         raise UnusableInput(
-            f"{name} is a {type(given).__name__}, which yields no batches; give a loader, a dataset, a list of batches or arrays (X, y)."
+            f"{name} is a {type(given).__name__}; give arrays: ({name}[columns].to_numpy(), {name}[target].to_numpy())."
         )
+    if isinstance(given, str | bytes | Mapping) or not hasattr(given, "__iter__"):
+        raise UnusableInput(f"{name} is a {type(given).__name__}, which yields no batches; give {WANTED}.")
     return Source(given)
 
 
-def _from_arrays(arrays: tuple[Any, ...], name: str) -> Source:
+def _holds_arrays(given: Any, adapter: Adapter) -> bool:
+    """Is this `(X, y)`? A longer list of equally shaped arrays is a list of batches without targets."""
+    if not isinstance(given, tuple | list) or len(given) < 2 or not all(adapter.is_array(a) for a in given):
+        return False
+    return isinstance(given, tuple) or len(given) == 2 or len({tuple(a.shape) for a in given}) > 1
+
+
+def _from_arrays(arrays: tuple[Any, ...], name: str, names: tuple[str, ...] = ()) -> Source:
     lengths = [a.shape[0] if len(a.shape) else 0 for a in arrays]
     if len(set(lengths)) != 1:
         shapes = ", ".join(str(tuple(a.shape)) for a in arrays)
-        raise UnusableInput(f"the arrays of {name} differ in their number of samples: {shapes}; the first axis must be the same.")
+        raise UnusableInput(
+            f"the arrays of {name} differ in their number of samples: {shapes}; the first axis must be the same. "
+            "A list of batches is a list of pairs: [(x1, y1), (x2, y2), …]."
+        )
     if lengths[0] == 0:
         raise UnusableInput(f"{name} has no samples.")
-    return Source(ArrayBatches(arrays, min(BATCH_SIZE, lengths[0])), order_is_ours=True)
+    return Source(ArrayBatches(arrays, min(BATCH_SIZE, lengths[0]), names), order_is_ours=True)

@@ -34,7 +34,9 @@ class Kit(ABC):
     @abstractmethod
     def layer(self, name: str, *args: Any, **options: Any) -> Any:
         """Any other layer: conv2d(in, out, kernel), batchnorm(n), layernorm(n), dropout(p), embedding(n, d),
-        flatten(), softmax(axis), log_softmax(axis), max_pool(kernel), reshape(*shape)."""
+        flatten(), softmax(axis), log_softmax(axis), max_pool(kernel), reshape(*shape),
+        offset(*shape): x + a learned array of zeros, waves(in, out, frequency): sines along fixed random directions,
+        log(offset): log(x + offset), tanh_by_hand(right): with a backward of its own, right or wrong."""
 
     @abstractmethod
     def sequential(self, *layers: Any) -> Any: ...

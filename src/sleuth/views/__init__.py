@@ -5,4 +5,8 @@ from collections.abc import Callable, Mapping
 from sleuth.core.report import Report
 from sleuth.views import html, terminal
 
-VIEWS: Mapping[str, Callable[[Report], str]] = {".txt": terminal.render, ".html": html.render}
+VIEWS: Mapping[str, Callable[[Report], str]] = {
+    ".txt": terminal.render,
+    ".html": html.render,
+    "terminal": terminal.render_for_screen,
+}

@@ -8,14 +8,17 @@ import numpy as np
 import torch
 
 from sleuth import kernel
-from sleuth.adapters.torch import architecture, sources, state
-from sleuth.adapters.torch.bench import open_bench
-from sleuth.core.adapter import Adapter, Bench, Describes, Steps
-from sleuth.core.observation import Architecture, Settings
-from sleuth.core.subject import Subject
+from sleuth.adapters.torch import architecture, cuts, sources, state
+from sleuth.adapters.torch.arrays import to_numpy
+from sleuth.adapters.torch.bench import TorchBench, open_bench
+from sleuth.core.adapter import Adapter, Bench, Describes, Orders, Rows, Steps, Traces
+from sleuth.core.errors import Unsupported
+from sleuth.core.observation import Architecture, Origin, Settings
+from sleuth.core.subject import Parts, Subject
+from sleuth.core.trial import Connection
 
 
-class TorchAdapter(Adapter, Describes, Steps):
+class TorchAdapter(Adapter, Describes, Orders, Steps, Traces):
     name = "torch"
 
     def claims(self, thing: Any) -> bool:
@@ -44,6 +47,9 @@ class TorchAdapter(Adapter, Describes, Steps):
     def batches(self, source: Any, batch_size: int) -> Iterable[Any] | None:
         return sources.batches(source, batch_size)
 
+    def rows(self, source: Any) -> Rows | None:
+        return sources.rows(source)
+
     def preserve(self, subject: Subject) -> AbstractContextManager[None]:
         return state.preserved(subject)
 
@@ -56,15 +62,10 @@ class TorchAdapter(Adapter, Describes, Steps):
     def bench(self, subject: Subject) -> AbstractContextManager[Bench]:
         return open_bench(subject)
 
+    def connection(self, bench: Bench, batch: Parts) -> Connection:
+        if not isinstance(bench, TorchBench):
+            raise Unsupported("this bench does not hold a torch model")
+        return cuts.connection(bench, batch)
 
-def to_numpy(array: Any) -> np.ndarray:
-    if isinstance(array, np.ndarray):
-        return array
-    tensor = array.detach()
-    if tensor.is_meta:
-        raise ValueError("a tensor on the meta device has no values")
-    if tensor.is_sparse or tensor.is_quantized:
-        tensor = tensor.to_dense() if tensor.is_sparse else tensor.dequantize()
-    if tensor.dtype in (torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2):
-        tensor = tensor.float()
-    return tensor.cpu().resolve_conj().resolve_neg().numpy()
+    def origin(self, bench: Bench, batch: Parts) -> Origin | None:
+        return next((o for o in bench.observe(batch, 0) if isinstance(o, Origin)), None)

@@ -69,6 +69,7 @@ SETTINGS = {
     "num_heads": "heads",
     "reduction": "reduction",
     "inplace": "inplace",
+    "batch_first": "batch_first",
 }
 STRAY_DEPTH = 3
 
@@ -181,24 +182,28 @@ def _parameters(model: nn.Module, held: set[int] | None) -> Iterator[Parameter]:
 
 def _strays(model: nn.Module, held: set[int]) -> Iterator[Stray]:
     known = {id(p) for p in model.parameters()} | held
+    visited = {id(module) for module in model.modules()}
     for prefix, module in model.named_modules():
         for attribute, value in vars(module).items():
             if attribute in ("_modules", "_parameters", "_buffers") or attribute.endswith("_hooks"):
                 continue
-            count = sum(p.numel() for p in _trainable(value, STRAY_DEPTH) if id(p) not in known)
+            count = sum(p.numel() for p in _trainable(value, STRAY_DEPTH, visited) if id(p) not in known)
             if count:
                 path = f"{prefix}.{attribute}" if prefix else attribute
                 yield Stray(path, _holder(value), count, _assignment(module, attribute))
 
 
-def _trainable(thing: Any, depth: int) -> Iterator[torch.Tensor]:
-    """Trainable parameters inside a value that torch does not look into."""
+def _trainable(thing: Any, depth: int, visited: set[int]) -> Iterator[torch.Tensor]:
+    """Trainable parameters inside a value that torch does not look into; each is found once."""
+    if isinstance(thing, str | bytes | int | float | type | torch.optim.Optimizer) or id(thing) in visited:
+        return
+    visited.add(id(thing))
     if isinstance(thing, torch.Tensor):
         if thing.requires_grad and thing.is_leaf:
             yield thing
     elif isinstance(thing, nn.Module):
         yield from (p for p in thing.parameters() if p.requires_grad)
-    elif depth > 0 and not isinstance(thing, type | torch.optim.Optimizer):
+    elif depth > 0:
         if isinstance(thing, dict):
             children = list(thing.values())
         elif isinstance(thing, list | tuple | set):
@@ -206,7 +211,7 @@ def _trainable(thing: Any, depth: int) -> Iterator[torch.Tensor]:
         else:
             children = list(getattr(thing, "__dict__", {}).values())
         for child in children[:256]:
-            yield from _trainable(child, depth - 1)
+            yield from _trainable(child, depth - 1, visited)
 
 
 def _holder(value: Any) -> str:
@@ -218,13 +223,16 @@ def _holder(value: Any) -> str:
 
 def _assignment(module: nn.Module, attribute: str) -> Location | None:
     """The line of the user's class that fills the attribute."""
-    try:
-        file = inspect.getsourcefile(type(module))
-        lines, start = inspect.getsourcelines(type(module))
-    except (OSError, TypeError):
-        return None
-    pattern = re.compile(rf"self\.{re.escape(attribute)}\b\s*(:[^=]+)?=")
-    for offset, text in enumerate(lines):
-        if file and pattern.search(text):
-            return locate(file, start + offset)
+    pattern = re.compile(rf"self\.{re.escape(attribute)}\b\s*(:[^=]+)?=[^=]")
+    for kind in type(module).__mro__:
+        for method in vars(kind).values():
+            if not inspect.isfunction(method) or kind.__module__.startswith("torch."):
+                continue
+            try:
+                lines, start = inspect.getsourcelines(method)
+            except (OSError, TypeError):
+                continue
+            for offset, text in enumerate(lines):
+                if pattern.search(text):
+                    return locate(method.__code__.co_filename, start + offset)
     return None

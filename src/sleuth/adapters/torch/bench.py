@@ -2,6 +2,7 @@
 
 import copy
 import random
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,20 +12,26 @@ import numpy as np
 import torch
 from torch import nn
 
-from sleuth import kernel
 from sleuth.adapters.torch.architecture import loss_name
 from sleuth.adapters.torch.failure import explain
-from sleuth.adapters.torch.listening import Activity, ActivityNotes, Listener
-from sleuth.adapters.torch.loss_calls import LossNotes
+from sleuth.adapters.torch.failures.in_place import name_the_line
+from sleuth.adapters.torch.observing import Hearing
 from sleuth.core.adapter import Bench, Gradients
 from sleuth.core.errors import Unsupported
-from sleuth.core.observation import Failure, Frame, Observation, Role, Units
-from sleuth.core.statistics import merge
+from sleuth.core.observation import Failure, Observation
 from sleuth.core.subject import Parts, Subject, call_model
 from sleuth.core.tree import map_arrays
 
 # Used only where the user gave no optimiser: it memorises a batch at almost any scale.
 STAND_IN_LR = 1e-3
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """What torch warns about in the user's code is what the checks judge; hundreds of steps would only repeat it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
 @contextmanager
@@ -62,6 +69,7 @@ class TorchBench(Bench):
         self._own_optimiser = not isinstance(optimiser, torch.optim.Optimizer)
         self.optimiser = self._stand_in(optimiser) if self._own_optimiser else optimiser
         self._modes = [(m, m.training) for m in model.modules()]
+        self._latest: Parts | None = None
 
     def _stand_in(self, given: Any) -> torch.optim.Optimizer | None:
         trainable = [p for p in self.model.parameters() if p.requires_grad]
@@ -113,33 +121,33 @@ class TorchBench(Bench):
                 module.training = mode
 
     def observe(self, batch: Parts, step: int) -> Iterator[Observation]:
-        listener = Listener(self.model)
-        activity = ActivityNotes(listener, lambda tensor: tensor.detach().float().cpu().numpy().copy())
-        losses = LossNotes(listener)
-        phase = "forward"
+        hearing = Hearing(self.model, self._name)
         failure: Observation | None = None
-        calls: list[Observation] = []
+        value: Any = None
         batch = _native(batch)
+        graph = torch.enable_grad() if self.paths() else torch.no_grad()
         try:
-            with torch.no_grad() if not self.paths() else torch.enable_grad(), listener.listening():
-                losses.mark(batch.target, "target")
+            with quiet(), graph, hearing.listener.listening():
+                hearing.expect(batch.target)
                 if self._step is not None:
-                    listener.on_layer.append(lambda path, _, out: losses.mark(out, "output") if not path else None)
-                    output, value = None, self._step(self.model, batch.raw)
+                    value = self._step(self.model, batch.raw)
                 else:
                     output = self._call(batch.inputs)
-                    losses.mark(output, "output")
-                    phase = "loss"
                     value = self._loss(output, batch.target) if self._loss is not None else None
-            if value is not None:
-                calls = list(losses.calls(self._name, value, output, batch.target))
-                self._require_scalar(value)
         except Exception as error:
-            failure = self.explain_failure(error, phase)
-        yield from _activity(activity.notes, step)
-        yield from calls
+            failure = self.explain_failure(error, hearing.phase)
+        yield from hearing.observations(step, value, batch.target, failed=failure is not None)
+        if failure is None and (self._step is not None or self._loss is not None):
+            failure = self._not_one_number(value)
         if failure is not None:
             yield failure
+
+    def _not_one_number(self, loss: Any) -> Observation | None:
+        try:
+            self._require_scalar(loss)
+        except NotOneNumber as error:
+            return self.explain_failure(error, "backward")
+        return None
 
     def _require_scalar(self, loss: Any) -> None:
         if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
@@ -160,18 +168,22 @@ class TorchBench(Bench):
         self._require_scalar(loss)
         return loss.reshape(())
 
+    @quiet()
     def forward(self, inputs: Any) -> Any:
         with torch.no_grad():
             return self._call(_tensors(inputs))
 
+    @quiet()
     def loss(self, batch: Parts) -> float:
         with torch.no_grad():
             return float(self._compute(batch))
 
+    @quiet()
     def gradients(self, batch: Parts) -> Gradients:
         self.model.zero_grad(set_to_none=True)
         if self.optimiser is not None:
             self.optimiser.zero_grad(set_to_none=True)
+        self._latest = batch
         loss = self._compute(batch)
         loss.backward()
         by_path = {n: p.grad for n, p in self.model.named_parameters() if p.requires_grad}
@@ -182,6 +194,7 @@ class TorchBench(Bench):
         self.apply(batch)
         return loss
 
+    @quiet()
     def apply(self, batch: Parts) -> None:
         optimiser = self.optimiser
         if optimiser is None:
@@ -223,7 +236,11 @@ class TorchBench(Bench):
         return DoubleBench(model, loss, None, self._step, self._name)
 
     def explain_failure(self, error: Exception, phase: str) -> Failure:
-        return explain(error, phase, self.model)
+        failure = explain(error, phase, self.model)
+        batch = self._latest
+        if phase == "backward" and batch is not None:
+            failure = name_the_line(failure, self.model, lambda: self._compute(batch))
+        return failure
 
 
 class DoubleBench(TorchBench):
@@ -259,25 +276,3 @@ def _widen(tree: Any) -> Any:
         return tensor.double() if tensor.is_floating_point() else tensor
 
     return map_arrays(tree, widen, _is_array)
-
-
-def _activity(notes: list[Activity], step: int) -> Iterator[Observation]:
-    """One Frame of all activations, merged over repeated calls of a layer, and Units of the activation layers."""
-    rows: dict[str, np.ndarray] = {}
-    for note, row in zip(notes, kernel.measure([n.values for n in notes]), strict=True):
-        rows[note.path] = merge(rows[note.path], row) if note.path in rows else row
-    if rows:
-        yield Frame(step, Role.ACTIVATION, tuple(rows), np.stack(list(rows.values())))
-    for note in notes:
-        if note.family == "activation" and note.values.ndim >= 2:
-            units = np.moveaxis(note.values, note.unit_axis, -1).reshape(-1, note.values.shape[note.unit_axis])
-            yield Units(
-                step,
-                note.path,
-                note.family,
-                note.activation,
-                samples=note.values.shape[0],
-                nonzero=np.count_nonzero(units, axis=0),
-                min=units.min(axis=0),
-                max=units.max(axis=0),
-            )

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import torch
@@ -31,7 +31,7 @@ class Op:
     location: Location | None
 
 
-def is_tensor(thing: Any) -> bool:
+def is_tensor(thing: Any) -> TypeGuard[torch.Tensor]:
     return isinstance(thing, torch.Tensor)
 
 
@@ -43,13 +43,14 @@ def name_of(function: Callable[..., Any]) -> str:
 
 
 class Listener(TorchFunctionMode):
-    """Calls `on_op` after every torch function and `on_layer` after every module's forward."""
+    """Calls `on_op` after every torch function, `on_failure` when one raises, `on_layer` after every module's forward."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
         self.ops: list[Op] = []
         self.alive: list[torch.Tensor] = []
         self.on_op: list[Callable[[Op, Any], None]] = []
+        self.on_failure: list[Callable[[Op], None]] = []
         self.on_layer: list[Callable[[str, nn.Module, Any], None]] = []
         self.called: set[str] = set()
         self._model = model
@@ -61,24 +62,26 @@ class Listener(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        output = func(*args, **kwargs)
-        tensors_in = [t for _, t in leaves((list(args), dict(kwargs)), is_tensor)]
-        tensors_out = [t for _, t in leaves(output, is_tensor)]
-        if tensors_in or tensors_out:
-            self.alive += tensors_in + tensors_out
-            op = Op(
-                name_of(func),
-                self.layer,
-                tuple(map(id, tensors_in)),
-                tuple(map(id, tensors_out)),
-                args,
-                kwargs,
-                current_location(),
-            )
+        try:
+            output = func(*args, **kwargs)
+        except Exception:
+            op = self._describe(func, args, kwargs, None)
+            for fail in self.on_failure:
+                fail(op)
+            raise
+        op = self._describe(func, args, kwargs, output)
+        if op.inputs or op.outputs:
             self.ops.append(op)
             for listen in self.on_op:
                 listen(op, output)
         return output
+
+    def _describe(self, func: Any, args: Any, kwargs: Any, output: Any) -> Op:
+        tensors_in = [t for _, t in leaves((list(args), dict(kwargs)), is_tensor)]
+        tensors_out = [t for _, t in leaves(output, is_tensor)]
+        self.alive += tensors_in + tensors_out
+        inputs, outputs = tuple(map(id, tensors_in)), tuple(map(id, tensors_out))
+        return Op(name_of(func), self.layer, inputs, outputs, args, kwargs, current_location())
 
     @contextmanager
     def listening(self) -> Iterator["Listener"]:
@@ -129,6 +132,7 @@ class ActivityNotes:
         self._listener = listener
         self._measure = measure
         self._last_weighty = "linear"
+        self._inner = {path for path, module in listener._model.named_modules() if path and not module._modules}
         listener.on_layer.append(self._layer)
         listener.on_op.append(self._op)
 
@@ -143,9 +147,7 @@ class ActivityNotes:
     def _op(self, op: Op, output: Any) -> None:
         if op.name not in FUNCTIONAL_ACTIVATIONS:
             return
-        modules = dict(self._listener._model.named_modules())
-        inside = modules.get(op.layer)
-        if inside is not None and not inside._modules and op.layer:
+        if op.layer in self._inner:
             return
         path = f"{op.layer}.{op.name}" if op.layer else op.name
         self._note(path, "activation", op.name.rstrip("_"), output)

@@ -1,16 +1,19 @@
 """What the losses were given, from the ops of one listened step."""
 
-from collections.abc import Iterator
+import inspect
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
+from torch.nn import functional
 
-from sleuth import kernel
+from sleuth.adapters.torch.arrays import array_facts
 from sleuth.adapters.torch.listening import Listener, Op, is_tensor
+from sleuth.adapters.torch.sums import axis_sums, exp_sums
 from sleuth.core.location import Location
-from sleuth.core.observation import Argument, ArrayFacts, LossCall
-from sleuth.core.statistics import Statistics
+from sleuth.core.observation import Argument, LossCall
 from sleuth.core.tree import leaves
 
 FAMILIES = {
@@ -27,38 +30,42 @@ FAMILIES = {
     "multi_margin_loss": "hinge",
     "multilabel_margin_loss": "hinge",
     "soft_margin_loss": "hinge",
-    "multilabel_soft_margin_loss": "other",
-    "margin_ranking_loss": "other",
-    "triplet_margin_loss": "other",
-    "triplet_margin_with_distance_loss": "other",
-    "cosine_embedding_loss": "other",
-    "ctc_loss": "other",
-    "gaussian_nll_loss": "other",
-    "poisson_nll_loss": "other",
-}
+    **dict.fromkeys(
+        (
+            "multilabel_soft_margin_loss", "margin_ranking_loss", "triplet_margin_loss", "triplet_margin_with_distance_loss",
+            "cosine_embedding_loss", "ctc_loss", "gaussian_nll_loss", "poisson_nll_loss",
+        ),
+        "other",
+    ),
+}  # fmt: skip
+# Losses that compare element by element, and let shapes that differ broadcast; swapping their sides changes nothing.
+SYMMETRIC = ("mse", "l1", "huber")
+BROADCASTING = (*SYMMETRIC, "kl")
 # Ops that move or round values without making new ones: the producer is looked for behind them.
 CARRIERS = {
-    "view", "reshape", "flatten", "squeeze", "unsqueeze", "permute", "transpose", "t", "contiguous", "float",
-    "double", "to", "clamp", "clip", "clamp_min", "clamp_max", "__getitem__", "expand", "movedim", "swapaxes", "mT", "T",
+    "view", "reshape", "flatten", "unflatten", "squeeze", "unsqueeze", "permute", "transpose", "t", "contiguous", "float",
+    "double", "half", "bfloat16", "to", "type", "type_as", "clamp", "clip", "clamp_min", "clamp_max", "__getitem__", "select",
+    "expand", "movedim", "swapaxes", "mT", "T", "clone", "detach", "view_as", "reshape_as", "expand_as", "requires_grad_",
+    "nan_to_num",
 }  # fmt: skip
+# Ops that insert an axis of one: whoever does that to both sides wants every pair.
+AXIS_MAKERS = {"unsqueeze", "__getitem__", "view", "reshape", "expand"}
 ELEMENTWISE = {
-    "sub",
-    "__sub__",
-    "__rsub__",
-    "rsub",
-    "mul",
-    "__mul__",
-    "__rmul__",
-    "add",
-    "__add__",
-    "div",
-    "__truediv__",
-    "true_divide",
-    "eq",
-    "ne",
-}
-# Beyond this the sums along axes would cost more than the step.
-LARGE = 20_000_000
+    "sub", "__sub__", "__rsub__", "rsub", "subtract", "mul", "__mul__", "__rmul__", "multiply", "add", "__add__", "__radd__",
+    "div", "__truediv__", "__rtruediv__", "__rdiv__", "true_divide",
+}  # fmt: skip
+INVERSES = {"reciprocal", "__rtruediv__", "__rdiv__", "div", "true_divide", "__truediv__"}
+SAME_MEANING = {"special_expit": "sigmoid", "expit": "sigmoid", "softmax2d": "softmax", "gumbel_softmax": "softmax"}
+
+
+@dataclass(frozen=True)
+class Made:
+    """The op that made the values of a tensor; reshapes, casts and clamps are passed over."""
+
+    name: str
+    location: Location | None
+    axis: int | None
+    behind: str | None
 
 
 class LossNotes:
@@ -66,11 +73,13 @@ class LossNotes:
 
     def __init__(self, listener: Listener) -> None:
         self._listener = listener
-        self._maker: dict[int, Op] = {}
+        self._made: dict[int, Made] = {}
+        self._last: dict[int, str] = {}  # tensor → the op that returned it, carriers included
         self._sides: dict[int, set[str]] = {}
         self._calls: list[tuple[Op, Any]] = []
-        self._blown: tuple[tuple[int, ...], Location | None] | None = None
+        self._blown: tuple[tuple[int, ...], Location | None, list[torch.Tensor]] | None = None
         listener.on_op.append(self._op)
+        listener.on_failure.append(self._failure)
 
     def mark(self, tree: Any, side: str) -> None:
         """From here on these tensors count as `output` or `target`."""
@@ -78,11 +87,14 @@ class LossNotes:
             self._sides.setdefault(id(tensor), set()).add(side)
             self._listener.alive.append(tensor)
 
+    def _failure(self, op: Op) -> None:
+        if op.name in FAMILIES:
+            self._calls.append((op, None))
+
     def _op(self, op: Op, output: Any) -> None:
         sides: set[str] = set().union(*(self._sides.get(i, set()) for i in op.inputs))
         for made in op.outputs:
-            if made not in op.inputs:
-                self._maker[made] = op
+            self._note_maker(op, made)
             if sides:
                 self._sides.setdefault(made, set()).update(sides)
         if op.name in FAMILIES:
@@ -90,133 +102,145 @@ class LossNotes:
         if op.name in ELEMENTWISE and self._blown is None:
             self._note_broadcast(op, output)
 
+    def _note_maker(self, op: Op, made: int) -> None:
+        name = op.name.rstrip("_") if not op.name.startswith("__") else op.name
+        # `x.contiguous()` may return x itself: it made nothing. `x.sigmoid_()` returns x itself too, with new values.
+        if made in op.inputs and name == op.name:
+            return
+        source = self._made.get(op.inputs[0]) if op.inputs else None
+        self._last[made] = name
+        if name not in CARRIERS:
+            behind = source.name if source else None
+            self._made[made] = Made(_meaning(op, name, source), op.location, _axis(op), behind)
+        elif source is not None:
+            self._made[made] = source
+
     def _note_broadcast(self, op: Op, output: Any) -> None:
         pair = [a for a in op.args if is_tensor(a)]
         if len(pair) != 2 or not is_tensor(output):
             return
         one, other = (self._sides.get(id(t), set()) for t in pair)
         facing = {"output"} in (one, other) and {"target"} in (one, other)
-        if facing and output.numel() > max(pair[0].numel(), pair[1].numel()):
-            self._blown = (tuple(output.shape), op.location)
+        if facing and output.numel() > max(pair[0].numel(), pair[1].numel()) and not self._wants_every_pair(*pair):
+            self._blown = (tuple(output.shape), op.location, pair)
+
+    def _wants_every_pair(self, one: torch.Tensor, other: torch.Tensor) -> bool:
+        """Both sides were given an axis for the other one, as in a Chamfer distance."""
+        return all(1 in t.shape and self._last.get(id(t)) in AXIS_MAKERS for t in (one, other))
 
     def calls(self, name: str, loss: Any, outputs: Any, target: Any) -> Iterator[LossCall]:
-        """Every call of a known loss; when there was none, the user's own loss as a whole."""
-        value = _scalar(loss)
-        shape = tuple(loss.shape) if is_tensor(loss) else ()
-        for op, returned in self._calls:
-            bound = _bind(op)
-            arguments = tuple(self._argument(key, tensor) for key, tensor in bound.items() if is_tensor(tensor))
-            options = {k: v for k, v in bound.items() if isinstance(v, int | float | bool | str)}
-            options |= {f"has_{k}": True for k in ("weight", "pos_weight") if is_tensor(bound.get(k))}
-            yield LossCall(
-                name=op.name,
-                family=FAMILIES[op.name],
-                value=value if len(self._calls) == 1 else _scalar(returned),
-                arguments=arguments,
-                output_shape=tuple(returned.shape) if is_tensor(returned) else (),
-                broadcast=_broadcast(bound) if FAMILIES[op.name] in ("mse", "l1", "huber", "kl") else None,
-                reduction=bound.get("reduction", "mean"),
-                options=options,
-                location=op.location,
-                broadcast_location=op.location,
-            )
-        if not self._calls:
-            arguments = tuple(
-                self._argument(role, tensor)
-                for role, tree in (("output", outputs), ("target", target))
-                for _, tensor in leaves(tree, is_tensor)
-            )
-            blown, place = self._blown or (None, None)
-            yield LossCall(name, "other", value, arguments, shape, blown, location=place, broadcast_location=place)
+        """Every call of a known loss; the user's own loss as a whole when there was none, or when it broadcasts."""
+        value = scalar(loss)
+        known = list(self.known_calls(loss))
+        yield from known
+        if known and self._blown is None:
+            return
+        shape, place, pair = self._blown or (None, None, [])
+        sides = (("output", outputs), ("target", target))
+        if pair:
+            sides = tuple((next(iter(self._sides[id(t)])), t) for t in pair)  # type: ignore[assignment]
+        arguments = tuple(self._argument(role, "other", t) for role, tree in sides for _, t in leaves(tree, is_tensor))
+        loss_shape = tuple(loss.shape) if is_tensor(loss) else ()
+        yield LossCall(name, "other", value, arguments, loss_shape, shape, None, {}, place, place, returned=mean_of(loss))
 
-    def _argument(self, key: str, tensor: torch.Tensor) -> Argument:
-        sides = self._sides.get(id(tensor), set())
-        if key in ("weight", "pos_weight"):
-            role = "weight"
-        elif sides == {"output"} or sides == {"target"}:
-            role = next(iter(sides))
-        else:
-            role = {"input": "output", "target": "target", "output": "output"}.get(key, "other")
-        maker = self._producer(tensor)
-        return Argument(
-            facts=array_facts(key, tensor),
-            role=role,
-            producer=maker.name if maker else None,
-            axis_sums=_axis_sums(tensor),
-            producer_location=maker.location if maker else None,
-            producer_axis=_axis(maker, tensor) if maker else None,
+    def known_calls(self, loss: Any) -> Iterator[LossCall]:
+        for op, returned in self._calls:
+            is_metric = _has_graph(loss) and is_tensor(returned) and not _has_graph(returned)
+            if not is_metric:
+                yield self._known(op, returned, scalar(loss))
+
+    def _known(self, op: Op, returned: Any, value: float | None) -> LossCall:
+        family = FAMILIES[op.name]
+        bound = bind(op)
+        options = {k: v for k, v in bound.items() if isinstance(v, int | float | bool | str)}
+        options |= {f"has_{k}": True for k in ("weight", "pos_weight") if is_tensor(bound.get(k))}
+        return LossCall(
+            name=op.name,
+            family=family,
+            value=value,
+            arguments=tuple(self._argument(key, family, tensor) for key, tensor in bound.items() if is_tensor(tensor)),
+            output_shape=tuple(returned.shape) if is_tensor(returned) else (),
+            broadcast=self._broadcast(bound) if family in BROADCASTING else None,
+            reduction=bound.get("reduction", "mean"),
+            options=options,
+            location=op.location,
+            broadcast_location=op.location,
+            returned=mean_of(returned),
+            failed=returned is None,
         )
 
-    def _producer(self, tensor: torch.Tensor) -> Op | None:
-        """The op that made these values, looked for behind reshapes and clamps."""
-        op = self._maker.get(id(tensor))
-        for _ in range(16):
-            if op is None or op.name not in CARRIERS or not op.inputs:
-                return op
-            op = self._maker.get(op.inputs[0])
-        return op
+    def _broadcast(self, bound: Mapping[str, Any]) -> tuple[int, ...] | None:
+        one, other = bound.get("input"), bound.get("target")
+        if not (is_tensor(one) and is_tensor(other)) or one.shape == other.shape or self._wants_every_pair(one, other):
+            return None
+        try:
+            shape = torch.broadcast_shapes(one.shape, other.shape)
+        except RuntimeError:
+            return None
+        return tuple(shape) if int(np.prod(shape)) > max(one.numel(), other.numel()) else None
+
+    def _argument(self, key: str, family: str, tensor: torch.Tensor) -> Argument:
+        made = self._made.get(id(tensor))
+        return Argument(
+            facts=array_facts(key, tensor),
+            role=self._role(key, family, self._sides.get(id(tensor), set())),
+            producer=made.name if made else None,
+            axis_sums=axis_sums(tensor),
+            producer_location=made.location if made else None,
+            producer_axis=made.axis if made else None,
+            behind=made.behind if made else None,
+            exp_sums=exp_sums(tensor),
+        )
+
+    def _role(self, key: str, family: str, sides: set[str]) -> str:
+        if key in ("weight", "pos_weight"):
+            return "weight"
+        if family in SYMMETRIC and len(sides) == 1:
+            return next(iter(sides))
+        # What the model itself made is no truth to learn: the labels of a GAN, a student's own soft targets.
+        if key == "target" and sides == {"output"}:
+            return "other"
+        return {"input": "output", "target": "target", "output": "output"}.get(key, "other")
 
 
-def array_facts(path: str, array: Any) -> ArrayFacts:
-    from sleuth.adapters.torch.adapter import to_numpy
-
-    values = to_numpy(array)
-    finite = values[np.isfinite(values)] if values.dtype.kind == "f" else values
-    whole = float(np.mean(finite == np.floor(finite))) if finite.size else 0.0
-    return ArrayFacts(
-        path=path,
-        shape=tuple(values.shape),
-        dtype=str(array.dtype).removeprefix("torch."),
-        statistics=Statistics.from_row(kernel.measure([values])[0]),
-        whole_share=whole,
-        device=str(array.device) if is_tensor(array) else "cpu",
-    )
-
-
-def _bind(op: Op) -> dict[str, Any]:
-    """Arguments by name; every loss of torch.nn.functional begins with (input, target) or names its own."""
-    names = {
-        "cross_entropy": ("input", "target", "weight", "size_average", "ignore_index", "reduce", "reduction", "label_smoothing"),
-        "nll_loss": ("input", "target", "weight", "size_average", "ignore_index", "reduce", "reduction"),
-        "binary_cross_entropy": ("input", "target", "weight", "size_average", "reduce", "reduction"),
-        "binary_cross_entropy_with_logits": ("input", "target", "weight", "size_average", "reduce", "reduction", "pos_weight"),
-    }.get(op.name, ("input", "target", "size_average", "reduce", "reduction"))
-    return {**dict(zip(names, op.args, strict=False)), **op.kwargs}
-
-
-def _broadcast(bound: dict[str, Any]) -> tuple[int, ...] | None:
-    one, other = bound.get("input"), bound.get("target")
-    if not (is_tensor(one) and is_tensor(other)) or one.shape == other.shape:
-        return None
+def bind(op: Op) -> dict[str, Any]:
+    """Arguments by name; a call that does not fit the signature in torch.nn.functional keeps its first two."""
     try:
-        shape = torch.broadcast_shapes(one.shape, other.shape)
-    except RuntimeError:
-        return None
-    size = int(np.prod(shape))
-    return tuple(shape) if size > max(one.numel(), other.numel()) else None
+        bound = inspect.signature(getattr(functional, op.name)).bind_partial(*op.args, **op.kwargs)
+    except (TypeError, ValueError, AttributeError):
+        return {**dict(zip(("input", "target"), op.args, strict=False)), **op.kwargs}
+    return dict(bound.arguments)
 
 
-def _scalar(loss: Any) -> float | None:
+def scalar(loss: Any) -> float | None:
     if is_tensor(loss):
-        if loss.numel() != 1:
+        if loss.numel() != 1 or loss.is_meta:
             return None
         loss = loss.detach().item()
     return float(loss) if isinstance(loss, int | float) and np.isfinite(loss) else None
 
 
-def _axis_sums(tensor: torch.Tensor) -> tuple[tuple[float, float], ...]:
-    if not tensor.is_floating_point() or tensor.dim() < 1 or tensor.numel() > LARGE or tensor.numel() == 0:
-        return ()
-    wide = tensor.detach().double()
-    if not bool(torch.isfinite(wide).all()):
-        return ()
-    sums = [wide.sum(axis) for axis in range(tensor.dim())]
-    return tuple((float(s.min()), float(s.max())) for s in sums)
+def _has_graph(loss: Any) -> bool:
+    """A loss that is computed without one, beside a loss that has one, is a metric."""
+    return is_tensor(loss) and loss.requires_grad
 
 
-def _axis(op: Op, tensor: torch.Tensor) -> int | None:
+def mean_of(returned: Any) -> float | None:
+    if not is_tensor(returned) or returned.is_meta or not returned.numel() or returned.is_complex():
+        return scalar(returned)
+    return scalar(returned.detach().double().mean())
+
+
+def _meaning(op: Op, name: str, source: Made | None) -> str:
+    """`1 / (1 + exp(-x))` is a sigmoid written by hand."""
+    if name in INVERSES and len(op.inputs) == 1 and source and source.behind == "exp" and "add" in source.name:
+        return "sigmoid"
+    return SAME_MEANING.get(name, name)
+
+
+def _axis(op: Op) -> int | None:
     axis = op.kwargs.get("dim", op.args[1] if len(op.args) > 1 else None)
-    source = op.args[0] if op.args and is_tensor(op.args[0]) else tensor
-    if not isinstance(axis, int) or isinstance(axis, bool):
+    source = op.args[0] if op.args and is_tensor(op.args[0]) else None
+    if source is None or not source.dim() or not isinstance(axis, int) or isinstance(axis, bool):
         return None
-    return axis % source.dim() if source.dim() else None
+    return axis % source.dim()

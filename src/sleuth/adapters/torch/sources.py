@@ -3,7 +3,10 @@
 from collections.abc import Iterable
 from typing import Any
 
-from torch.utils.data import DataLoader, Dataset, IterableDataset
+import numpy as np
+from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset, default_collate
+
+from sleuth.core.adapter import Rows
 
 
 def batches(source: Any, batch_size: int) -> Iterable[Any] | None:
@@ -13,3 +16,21 @@ def batches(source: Any, batch_size: int) -> Iterable[Any] | None:
     if isinstance(source, IterableDataset):
         return DataLoader(source, batch_size=batch_size)
     return DataLoader(source, batch_size=min(batch_size, max(len(source), 1)), shuffle=False)  # type: ignore[arg-type]
+
+
+def rows(source: Any) -> Rows | None:
+    """The data set below a loader, batched by the loader's own collate function. A Subset is looked through: drawing it
+    at random hides the order in which inputs and targets were once put together."""
+    dataset = source.dataset if isinstance(source, DataLoader) else source
+    collate = source.collate_fn if isinstance(source, DataLoader) else default_collate
+    while isinstance(dataset, Subset):
+        dataset = dataset.dataset
+    if not isinstance(source, Dataset | DataLoader) or isinstance(dataset, IterableDataset) or not hasattr(dataset, "__len__"):
+        return None
+    if isinstance(source, DataLoader) and source.batch_size is None and source.batch_sampler is None:
+        return None  # its samples are batches already
+
+    def take(positions: np.ndarray) -> Any:
+        return collate([dataset[int(position)] for position in positions])
+
+    return Rows(len(dataset), take)  # type: ignore[arg-type]

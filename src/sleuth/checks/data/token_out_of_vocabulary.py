@@ -55,7 +55,7 @@ def _outside(table: Layer, ids: list[ArrayFacts], failure: Failure | None) -> It
     rows = int(table.settings["in"])
     for facts in ids:
         low, high = int(facts.statistics.min), int(facts.statistics.max)
-        if 0 <= low and high < rows:
+        if low >= 0 and high < rows:
             continue
         negative = low < 0
         yield Evidence(

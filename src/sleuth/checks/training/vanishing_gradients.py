@@ -1,22 +1,35 @@
 """Gradients fade on their way to the first layers."""
 
 from collections.abc import Iterator
+from statistics import median
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.observation import Role
+from sleuth.core.history import Tensor
+from sleuth.core.observation import Architecture, Role
 from sleuth.core.stage import Severity, Stage
 
 # Under plain SGD a layer this far below the last one moves ten thousand times slower; rescaling optimisers
 # such as Adam hide that at first, but the signal that reaches the layer is as faint.
 FADED = 1e-4
+# Rows of an embedding that no sample asks for have no gradient; scales of norms live on a scale of their own.
+LEFT_OUT = ("embedding", "norm", "batchnorm")
+LEAST_LAYERS = 3
 
 
 @check(
     code="T407",
     stage=Stage.TRAINING,
     severity=Severity.WARNING,
-    reads=(Role.GRADIENT,),
-    explains=("loss-not-decreasing", "update-too-small", "cannot-overfit-one-batch"),
+    reads=(Role.GRADIENT, Architecture),
+    explains=(
+        "loss-not-decreasing",
+        "update-too-small",
+        "cannot-overfit-one-batch",
+        "learns-without-input",
+        "learning-rate-too-low",
+        "underfitting",
+        "predicts-one-class",
+    ),
     title="Gradients fade on their way to the first layers",
     why="""Each layer scales the gradient that passes back through it. When most factors are below one,
     their product shrinks with depth: the last layers train, the first stay where they started.""",
@@ -24,18 +37,29 @@ FADED = 1e-4
     or replace a saturating activation such as sigmoid by ReLU.""",
 )
 def vanishing_gradients(seen: Seen, *, faded: float = FADED) -> Iterator[Evidence | NotExamined]:
-    # Biases and norms live on other scales; an exactly zero gradient is a cut graph: that is zero-gradients' business.
-    layers = [g for g in seen.first(Role.GRADIENT) if g.path.endswith("weight") and g.rms > 0]
-    if len(layers) < 3:
-        yield NotExamined("fewer than three layers have a gradient")
+    matrices = {p.path for p in seen.one(Architecture).parameters if len(p.shape) > 1 and p.family not in LEFT_OUT}
+    layers = [g for g in seen.first(Role.GRADIENT) if g.path in matrices and g.statistics.finite]
+    # An exactly zero gradient is a cut graph: that is zero-gradients' business.
+    layers = [g for g in layers if g.rms > 0]
+    if len(layers) < LEAST_LAYERS:
+        yield NotExamined(f"fewer than {LEAST_LAYERS} layers have a gradient")
         return
-    first, last = layers[0], layers[-1]
-    ratio = first.rms / last.rms
+    quarter = max(1, len(layers) // 4)
+    first = max(layers[:quarter], key=lambda g: g.rms)
+    last = layers[-quarter:]
+    # A last layer that starts at zero holds the gradient back only until it has moved: it must stay faded.
+    ratio = max(_ratio(first, last, 0), _ratio(first, last, -1))
     if ratio < faded:
         yield Evidence(
-            where=first.path,
-            summary=f"the gradient of {first.path} is {ratio:.1e} of that of {last.path}",
-            numbers={"first": first.rms, "last": last.rms, "ratio": ratio},
-            series=(first.series, last.series),
-            strength=faded / ratio,
+            where=layers[0].path,
+            summary=f"the gradient of {first.path} is {ratio:.1e} of that of {last[-1].path}",
+            numbers={"first": first.rms, "last": last[-1].rms, "ratio": ratio, "layers": len(layers)},
+            series=(first.series, last[-1].series),
+            strength=faded / max(ratio, 1e-30),
         )
+
+
+def _ratio(first: Tensor, last: list[Tensor], which: int) -> float:
+    """Of the first layers' gradient to a typical one of the last, at the first or the latest step."""
+    typical = median(g.rms_over_steps[which] for g in last)
+    return first.rms_over_steps[which] / typical if typical > 0 else 1.0

@@ -1,0 +1,218 @@
+"""The joint copy of a hand-written model, its loss and its optimiser that probes work on."""
+
+import copy
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from sleuth.adapters.numpy.activity import activity
+from sleuth.adapters.numpy.anatomy import Parameters, layers
+from sleuth.adapters.numpy.calling import WORDS, takes, takes_nothing
+from sleuth.adapters.numpy.describing import describe, loss_name
+from sleuth.adapters.numpy.failure import explain
+from sleuth.adapters.numpy.gradients import by_name
+from sleuth.adapters.numpy.listening import Listener, is_array
+from sleuth.adapters.numpy.loss_calls import failed_call, loss_calls
+from sleuth.adapters.numpy.losses import Call, make_loss, one_number, own_loss
+from sleuth.adapters.numpy.origin import find_origin
+from sleuth.adapters.numpy.state import Memento, has_views, put_back, reach, remember
+from sleuth.adapters.numpy.stepping import Stepper
+from sleuth.core.adapter import Bench, Gradients
+from sleuth.core.errors import Unsupported
+from sleuth.core.observation import Failure, Observation
+from sleuth.core.subject import Parts, Subject, call_model
+from sleuth.core.tree import leaves, map_arrays
+
+
+@contextmanager
+def open_bench(subject: Subject) -> Iterator[Bench]:
+    parts, note = _copied(subject)
+    before = remember(*parts)
+    try:
+        bench = NumpyBench(*parts, subject)
+        bench.note = note or bench.note
+        yield bench
+    finally:
+        put_back(before)
+
+
+def _copied(subject: Subject) -> tuple[tuple[Any, Any, Any], str | None]:
+    given = (subject.model, subject.loss, subject.optimizer)
+    if has_views(list(Parameters(subject.model).arrays().values()), *given):
+        return (
+            given,
+            "the parameters are views of other arrays, which a copy tears apart; the original was used and put back",
+        )
+    try:
+        return copy.deepcopy(given), None
+    except Exception as error:  # a model may hold what cannot be copied: locks, open files, generators
+        return given, f"the model cannot be copied ({type(error).__name__}: {error}); the original was used and put back"
+
+
+class NumpyBench(Bench):
+    wide = False  # True: everything that goes in is float64
+
+    def __init__(self, model: Any, loss: Any, optimiser: Any, subject: Subject) -> None:
+        self.model = model
+        self._given = loss
+        self._optimiser = optimiser
+        self._subject = subject
+        self._parameters = Parameters(model)
+        frozen = {p.path for p in describe(Subject(model, None)).parameters if not p.trainable}
+        self._paths = tuple(name for name in self._unique() if name not in frozen)
+        self._stepper = Stepper(model, optimiser, self._parameters)
+        self._training = True
+        self._was_training = getattr(model, "training", True)
+        self._modes = [
+            (m, m.training) for _, m in [*layers(model), ("", model)] if isinstance(getattr(m, "training", None), bool)
+        ]
+        self._loss = make_loss(model, self._call, loss, subject.step)
+        self._raw: Any = None
+        self._last: Gradients | None = None
+        if loss is not None and own_loss(model) and takes_nothing(getattr(model, "backward", takes)):
+            self.note = "backward() takes no gradient, so the model's own loss was used instead of loss="
+
+    def _unique(self) -> Iterator[str]:
+        seen: set[int] = set()
+        for name, array in self._parameters.arrays().items():
+            if id(array) not in seen:
+                yield name
+            seen.add(id(array))
+
+    def paths(self) -> tuple[str, ...]:
+        return self._paths
+
+    def parameter(self, path: str) -> np.ndarray:
+        return self._parameters.arrays()[path]
+
+    def write(self, path: str, values: np.ndarray) -> None:
+        if not self._parameters.live():
+            raise Unsupported("parameters() gives copies: give the arrays that the model computes with")
+        self.parameter(path)[...] = values
+
+    def snapshot(self) -> Memento:
+        return remember(self.model, self._given, self._optimiser, self._stepper)
+
+    def restore(self, snapshot: Memento) -> None:
+        put_back(snapshot)
+
+    def set_training(self, on: bool) -> None:
+        self._training = on
+        as_given = on and self._was_training
+        for thing, mode in self._modes:
+            thing.training = mode if as_given else on
+
+    def observe(self, batch: Parts, step: int) -> Iterator[Observation]:
+        listener = Listener(self.model)
+        batch = self._native(batch)
+        made, failure, phase = Call(None), None, "forward"
+        try:
+            with np.errstate(all="ignore"), listener.listening():
+                made = self._evaluate(batch)
+        except Exception as error:
+            phase = "loss" if listener.outputs else "forward"
+            failure = self.explain_failure(error, phase)
+        yield from activity(listener, step)
+        name = loss_name(self._subject) or "loss"
+        if self._loss is not None and failure is None:
+            yield from loss_calls(name, self._loss, made, batch, listener)
+            yield from self._not_one_number(made)
+        if failure is None:
+            yield from self._origin(listener, made, batch, step)
+        else:
+            if phase == "loss":
+                yield failed_call(name, listener, batch)
+            yield failure
+
+    def _evaluate(self, batch: Parts) -> Call:
+        return Call(None, self._call(batch.inputs)) if self._loss is None else self._loss.evaluate(batch)
+
+    def _origin(self, listener: Listener, made: Call, batch: Parts, step: int) -> Iterator[Observation]:
+        given = [a for _, a in leaves((batch.inputs, batch.target), is_array)] + list(self._parameters.arrays().values())
+        found = find_origin(listener, given, made.value, lambda: self._evaluate(batch), step)
+        if found is not None:
+            yield found
+
+    def _not_one_number(self, made: Call) -> Iterator[Observation]:
+        try:
+            one_number(made.value)
+        except ValueError as error:
+            yield self.explain_failure(error, "loss")
+
+    def _call(self, inputs: Any) -> Any:
+        forward = self.model.forward
+        mode = [word for word in WORDS["training"] if takes(forward, "training") and word in forward.__code__.co_varnames]
+        if mode and not isinstance(inputs, Mapping | tuple):
+            return forward(inputs, **{mode[0]: self._training})
+        return call_model(forward, forward, inputs)
+
+    def _native(self, batch: Parts) -> Parts:
+        return Parts(*(self._convert(part) for part in (batch.inputs, batch.target, batch.raw)))
+
+    def _convert(self, tree: Any) -> Any:
+        if not self.wide:
+            return tree
+        return map_arrays(tree, lambda a: a.astype(np.float64) if a.dtype.kind == "f" else a, is_array)
+
+    @np.errstate(all="ignore")
+    def forward(self, inputs: Any) -> Any:
+        return self._call(self._convert(inputs))
+
+    @np.errstate(all="ignore")
+    def loss(self, batch: Parts) -> float:
+        if self._loss is None:
+            raise Unsupported("no loss was given, and the model has no compute_loss(x, y)")
+        return one_number(self._loss.evaluate(self._native(batch)).value)
+
+    @np.errstate(all="ignore")
+    def gradients(self, batch: Parts) -> Gradients:
+        if self._loss is None:
+            raise Unsupported("no loss was given, and the model has no compute_loss(x, y)")
+        value, self._raw = self._loss.gradients(self._native(batch))
+        found = by_name(self._raw, self._parameters, self.model)
+        self._last = Gradients(value, {path: found.get(path) for path in self._paths})
+        return self._last
+
+    @np.errstate(all="ignore")
+    def step(self, batch: Parts) -> float:
+        if self._stepper.whole is not None:
+            return self._whole(batch)
+        loss = self.gradients(batch).loss
+        self.apply(batch)
+        return loss
+
+    def _whole(self, batch: Parts) -> float:
+        returned = Call(self._stepper.run_whole(self._native(batch))).value
+        return self.loss(batch) if returned is None else one_number(returned)
+
+    @np.errstate(all="ignore")
+    def apply(self, batch: Parts) -> None:
+        if self._stepper.whole is not None:
+            self._stepper.run_whole(self._native(batch))
+        elif self._last is None:
+            raise Unsupported("no gradients were computed before the step")
+        else:
+            self._stepper.apply(self._raw, self._last.by_path)
+
+    @property
+    def lr(self) -> float | None:
+        return None if self._stepper.rate is None else self._stepper.rate.get()
+
+    def set_lr(self, lr: float) -> None:
+        self._stepper.set_rate(lr)
+
+    def double(self) -> "NumpyBench":
+        parts = (self.model, self._given, self._optimiser)
+        memo: dict[int, Any] = {id(a): a.astype(np.float64) for a in reach(*parts) if is_array(a) and a.dtype.kind == "f"}
+        try:
+            copied = copy.deepcopy(parts, memo)
+        except Exception as error:
+            raise Unsupported(f"the model cannot be copied: {error}") from None
+        bench = NumpyBench(*copied, self._subject)
+        bench.wide = True
+        return bench
+
+    def explain_failure(self, error: Exception, phase: str) -> Failure:
+        return explain(error, phase, self.model)

@@ -1,0 +1,204 @@
+"""The loss of a hand-written model and its gradients, from whichever place the user wrote them in."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sleuth.adapters.numpy.calling import Offers, call, positional, role_of, takes_nothing
+from sleuth.core.errors import Unsupported
+from sleuth.core.location import Location, locate
+from sleuth.core.place import is_users
+from sleuth.core.subject import Parts
+
+OWN_LOSSES = ("compute_loss", "forward_loss")
+# Central differences ask for the loss twice per output: beyond this a step would take longer than a training.
+MOST_OUTPUTS = 4096
+# The cube root of float64's rounding balances the two errors of a central difference.
+NUDGE = float(np.cbrt(np.finfo(np.float64).eps))
+
+Forward = Callable[[Any], Any]
+
+
+class NotOneNumber(ValueError):
+    """A loss that is not a single number."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """One evaluation: what the loss gave, and the output where the loss was handed one."""
+
+    returned: Any
+    output: Any = None
+
+    @property
+    def value(self) -> Any:
+        return self.returned[0] if isinstance(self.returned, tuple) and self.returned else self.returned
+
+
+class Loss(ABC):
+    """`sees_output`: the loss is a function of output and target, so it can be asked at other points too."""
+
+    sees_output = False
+
+    def __init__(self, model: Any, forward: Forward) -> None:
+        self.model = model
+        self.forward = forward
+
+    @abstractmethod
+    def evaluate(self, batch: Parts) -> Call: ...
+
+    def gradients(self, batch: Parts) -> tuple[float, Any]:
+        """The loss, and what backward() returned."""
+        backward = backward_of(self.model)
+        if self.sees_output and takes_nothing(backward) and own_loss(self.model) is None:
+            raise Unsupported("backward() takes no gradient and the model has no compute_loss(x, y) for it to differentiate")
+        made = self.evaluate(batch)
+        value = one_number(made.value)
+        offers: Offers = {
+            "gradient": lambda: self.output_gradient(made, batch),
+            "output": lambda: made.output,
+            "inputs": lambda: batch.inputs,
+            "target": lambda: batch.target,
+            "training": lambda: True,
+        }
+        return value, call(backward, offers, ("gradient",))
+
+    @abstractmethod
+    def output_gradient(self, made: Call, batch: Parts) -> Any: ...
+
+    @abstractmethod
+    def written(self) -> Any:
+        """The function or object that the user wrote."""
+
+    def location(self) -> Location | None:
+        """Where that function begins."""
+        thing = self.written()
+        ways = (thing, getattr(type(thing), "__call__", None), getattr(thing, "forward", None))  # noqa: B004
+        code = next((c for way in ways if (c := getattr(way, "__code__", None)) is not None), None)
+        return locate(code.co_filename, code.co_firstlineno) if code and is_users(code.co_filename) else None
+
+
+class GivenLoss(Loss):
+    """`loss(output, target)`: returns a number, or a number and its gradient by the output."""
+
+    sees_output = True
+
+    def __init__(self, model: Any, forward: Forward, loss: Any) -> None:
+        super().__init__(model, forward)
+        self.loss = loss
+
+    def evaluate(self, batch: Parts) -> Call:
+        output = self.forward(batch.inputs)
+        return Call(self.ask(output, batch.target), output)
+
+    def written(self) -> Any:
+        return self.loss
+
+    def ask(self, output: Any, target: Any) -> Any:
+        return (self.loss if callable(self.loss) else self.loss.forward)(output, target)
+
+    def output_gradient(self, made: Call, batch: Parts) -> Any:
+        returned = made.returned
+        if isinstance(returned, tuple) and len(returned) > 1 and _fits(returned[1], made.output):
+            return returned[1]
+        for name in ("gradient", "backward", "grad", "derivative"):
+            method = getattr(self.loss, name, None)
+            if callable(method):
+                offers: Offers = {"output": lambda: made.output, "target": lambda: batch.target}
+                return call(method, offers, () if takes_nothing(method) else ("output", "target"))
+        return self._differences(made.output, batch.target)
+
+    def _differences(self, output: Any, target: Any) -> np.ndarray:
+        if not isinstance(output, np.ndarray) or output.size > MOST_OUTPUTS:
+            what = f"{output.size} outputs" if isinstance(output, np.ndarray) else f"an output of type {type(output).__name__}"
+            raise Unsupported(f"the loss does not give its gradient, and {what} cannot be differenced: return (loss, gradient)")
+        point = output.astype(np.float64)
+        gradient = np.empty(point.size)
+        flat = point.reshape(-1)
+        for i, centre in enumerate(flat.copy()):
+            step = NUDGE * max(1.0, abs(centre))
+            values = []
+            for flat[i] in (centre + step, centre - step):
+                values.append(one_number(Call(self.ask(point, target)).value))
+            flat[i] = centre
+            gradient[i] = (values[0] - values[1]) / (2 * step)
+        return gradient.reshape(output.shape).astype(output.dtype)
+
+
+class OwnLoss(Loss):
+    """The model's own compute_loss(x, y) or forward_loss(x, y), which backward() then differentiates."""
+
+    def evaluate(self, batch: Parts) -> Call:
+        offers: Offers = {"inputs": lambda: batch.inputs, "target": lambda: batch.target, "batch": lambda: batch.raw}
+        return Call(call(self.written(), offers, ("inputs", "target")))
+
+    def written(self) -> Any:
+        return own_loss(self.model)
+
+    def output_gradient(self, made: Call, batch: Parts) -> Any:
+        if isinstance(made.returned, tuple) and len(made.returned) > 1:
+            return made.returned[1]
+        name = getattr(self.written(), "__name__", "compute_loss")
+        raise Unsupported(f"backward wants the gradient by the output, and {name}() gives only the loss: return (loss, gradient)")
+
+
+class StepLoss(Loss):
+    """`step(model, batch)` returns the loss."""
+
+    def __init__(self, model: Any, forward: Forward, step: Callable[[Any, Any], Any]) -> None:
+        super().__init__(model, forward)
+        self.step = step
+
+    def evaluate(self, batch: Parts) -> Call:
+        return Call(self.step(self.model, batch.raw))
+
+    def written(self) -> Any:
+        return self.step
+
+    def output_gradient(self, made: Call, batch: Parts) -> Any:
+        if isinstance(made.returned, tuple) and len(made.returned) > 1:
+            return made.returned[1]
+        raise Unsupported("backward wants the gradient by the output, and step() gives only the loss: give loss= instead")
+
+
+def make_loss(model: Any, forward: Forward, loss: Any, step: Any) -> Loss | None:
+    """None when there is no loss at all."""
+    own = own_loss(model)
+    if step is not None:
+        return StepLoss(model, forward, step)
+    if loss is not None and (own is None or not takes_nothing(getattr(model, "backward", call))):
+        return GivenLoss(model, forward, loss)
+    if own is None:
+        return None
+    parameters = positional(own)
+    if parameters and role_of(parameters[0]) == "output":
+        return GivenLoss(model, forward, own)
+    return OwnLoss(model, forward)
+
+
+def own_loss(model: Any) -> Callable[..., Any] | None:
+    return next((f for name in OWN_LOSSES if callable(f := getattr(model, name, None))), None)
+
+
+def backward_of(model: Any) -> Callable[..., Any]:
+    backward = getattr(model, "backward", None)
+    if not callable(backward):
+        raise Unsupported("the model has no backward()")
+    return backward
+
+
+def one_number(value: Any) -> float:
+    array = np.asarray(value)
+    if array.size != 1 or array.dtype.kind not in "fiub":
+        got = f"shape {array.shape}" if array.dtype.kind in "fiub" else f"a {type(value).__name__}"
+        raise NotOneNumber(f"the loss is not one number but has {got}; average it: loss.mean()")
+    return float(array.reshape(()))
+
+
+def _fits(gradient: Any, output: Any) -> bool:
+    if isinstance(output, np.ndarray):
+        return isinstance(gradient, np.ndarray) and gradient.size == output.size
+    return not isinstance(gradient, str | int | float)

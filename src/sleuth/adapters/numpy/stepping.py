@@ -1,0 +1,154 @@
+"""Changing the weights as the user would: an optimiser object, update(), train_step(), or plain gradient descent."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from numbers import Real
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from sleuth.adapters.numpy.anatomy import Parameters
+from sleuth.adapters.numpy.calling import call, default_of, takes
+from sleuth.core.errors import Unsupported
+from sleuth.core.subject import Parts
+
+RATES = ("lr", "learning_rate")
+# Used only where the user named no rate: plain descent on normalised data moves visibly and rarely blows up.
+STAND_IN_RATE = 0.1
+
+
+@dataclass(frozen=True)
+class Rate:
+    """Where the learning rate is kept."""
+
+    holder: Any
+    attribute: str
+
+    def get(self) -> float:
+        return float(getattr(self.holder, self.attribute))
+
+    def set(self, value: float) -> None:
+        setattr(self.holder, self.attribute, value)
+
+
+def find_rate(model: Any, optimiser: Any) -> Rate | None:
+    """A number given as optimiser, `.lr` of it or of the model, or the default of update() or train_step()."""
+    if is_number(optimiser):
+        return Rate(SimpleNamespace(lr=float(optimiser)), "lr")
+    for holder in (optimiser, model):
+        for name in RATES:
+            if is_number(getattr(holder, name, None)):
+                return Rate(holder, name)
+    for function in (getattr(model, name, None) for name in ("update", "train_step")):
+        if callable(function) and is_number(value := default_of(function, "rate")):
+            return Rate(SimpleNamespace(lr=float(value)), "lr")
+    return None
+
+
+class Stepper:
+    """Applies gradients. `rate` is None where neither the user nor the model names one."""
+
+    def __init__(self, model: Any, optimiser: Any, parameters: Parameters) -> None:
+        self._model = model
+        self._parameters = parameters
+        self._act = None if optimiser is None or is_number(optimiser) else step_method(optimiser)
+        self._update = getattr(model, "update", None)
+        self._whole = getattr(model, "train_step", None)
+        self.rate = find_rate(model, optimiser)
+        self._own = Rate(SimpleNamespace(lr=STAND_IN_RATE), "lr")
+
+    @property
+    def whole(self) -> Callable[..., Any] | None:
+        """train_step, where that alone knows how the weights change."""
+        return self._whole if self._act is None and self._update is None else None
+
+    def run_whole(self, batch: Parts) -> Any:
+        assert self._whole is not None
+        offers = {
+            "batch": lambda: batch.raw,
+            "inputs": lambda: batch.inputs,
+            "target": lambda: batch.target,
+            **self._offers(None),
+        }
+        single = not takes(self._whole, "inputs") and not takes(self._whole, "target")
+        return call(self._whole, offers, ("batch",) if single else ("inputs", "target"))
+
+    def apply(self, raw: Any, gradients: Mapping[str, np.ndarray | None]) -> None:
+        """`raw` is what backward() returned, in the form that the user's own code expects."""
+        if self._act is not None:
+            call(self._act, self._offers(raw), ("gradients",))
+        elif callable(self._update):
+            call(self._update, self._offers(raw), ("gradients", "rate"))
+        elif not self._parameters.live():
+            raise Unsupported("parameters() gives copies and the model has no update(grads, lr): the weights cannot be changed")
+        else:
+            self._descend(gradients)
+
+    def _offers(self, raw: Any) -> dict[str, Callable[[], Any]]:
+        rate = self.rate or self._own
+        given = self._model.parameters
+        return {
+            "gradients": lambda: raw,
+            "gradient": lambda: raw,
+            "parameters": lambda: given() if callable(given) else given,
+            "rate": rate.get,
+            "model": lambda: self._model,
+        }
+
+    def _descend(self, gradients: Mapping[str, np.ndarray | None]) -> None:
+        rate = (self.rate or self._own).get()
+        for name, array in self._parameters.arrays().items():
+            gradient = gradients.get(name)
+            if gradient is not None and array.flags.writeable:
+                array -= (rate * np.asarray(gradient)).astype(array.dtype)
+
+    def set_rate(self, value: float) -> None:
+        if self.rate is not None:
+            self.rate.set(value)
+        elif self.whole is not None:
+            raise Unsupported("train_step() keeps its learning rate to itself: give the model an attribute lr")
+        else:
+            self._own.set(value)
+
+
+def step_method(optimiser: Any) -> Callable[..., Any] | None:
+    return next((m for name in ("step", "update") if callable(m := getattr(optimiser, name, None))), None)
+
+
+def is_number(thing: Any) -> bool:
+    return isinstance(thing, Real) and not isinstance(thing, bool)
+
+
+def optimiser_name(model: Any, optimiser: Any) -> str | None:
+    if optimiser is not None and not is_number(optimiser):
+        return type(optimiser).__name__
+    own = next((f"{type(model).__name__}.{name}" for name in ("update", "train_step") if hasattr(model, name)), None)
+    return own or ("SGD" if is_number(optimiser) else None)
+
+
+def options(optimiser: Any) -> dict[str, Any]:
+    values = getattr(optimiser, "__dict__", {})
+    return {k: v for k, v in values.items() if isinstance(v, int | float | bool | str | tuple) and k not in RATES}
+
+
+def held_arrays(optimiser: Any) -> list[np.ndarray] | None:
+    """The weights that an optimiser object holds; None when it holds none under a usual name."""
+    for name in ("params", "parameters", "weights"):
+        given = getattr(optimiser, name, None)
+        if isinstance(given, dict | list | tuple):
+            return list(_arrays_in(given))
+    return None
+
+
+def _arrays_in(tree: Any) -> Iterator[np.ndarray]:
+    if isinstance(tree, np.ndarray):
+        yield tree
+    elif isinstance(tree, dict):
+        for value in tree.values():
+            yield from _arrays_in(value)
+    elif isinstance(tree, list | tuple):
+        for value in tree:
+            yield from _arrays_in(value)
+    else:
+        yield from (v for n in ("data", "value") if isinstance(v := getattr(tree, n, None), np.ndarray))

@@ -1,0 +1,68 @@
+"""Everything that listens to one forward and loss, and what it heard."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from sleuth import kernel
+from sleuth.adapters.torch.listening import Activity, ActivityNotes, Listener
+from sleuth.adapters.torch.loss_calls import LossNotes
+from sleuth.adapters.torch.origin import OriginNotes
+from sleuth.core.observation import Frame, Observation, Role, Units
+from sleuth.core.statistics import merge
+
+
+class Hearing:
+    def __init__(self, model: nn.Module, loss_name: str) -> None:
+        self.listener = Listener(model)
+        self.phase = "forward"
+        self._loss_name = loss_name
+        self._output: Any = None
+        self._origins = OriginNotes(self.listener)
+        self._losses = LossNotes(self.listener)
+        self._activity = ActivityNotes(self.listener, lambda tensor: tensor.detach().float().cpu().numpy().copy())
+        self.listener.on_layer.append(self._leave)
+
+    def expect(self, target: Any) -> None:
+        self._losses.mark(target, "target")
+
+    def _leave(self, path: str, module: nn.Module, output: Any) -> None:
+        if not path:
+            self.phase = "loss"
+            self._output = output
+            self._losses.mark(output, "output")
+
+    def observations(self, step: int, loss: Any, target: Any, failed: bool) -> Iterator[Observation]:
+        """`failed`: an exception cut the step short; then there are only the calls up to there."""
+        yield from _frames(self._activity.notes, step)
+        if failed:
+            yield from self._losses.known_calls(None)
+        elif loss is not None:
+            yield from self._losses.calls(self._loss_name, loss, self._output, target)
+        origin = self._origins.origin((self._output, loss), step)
+        if origin is not None:
+            yield origin
+
+
+def _frames(notes: list[Activity], step: int) -> Iterator[Observation]:
+    """One Frame of all activations, merged over repeated calls of a layer, and Units of the activation layers."""
+    rows: dict[str, np.ndarray] = {}
+    for note, row in zip(notes, kernel.measure([n.values for n in notes]), strict=True):
+        rows[note.path] = merge(rows[note.path], row) if note.path in rows else row
+    if rows:
+        yield Frame(step, Role.ACTIVATION, tuple(rows), np.stack(list(rows.values())))
+    for note in notes:
+        if note.family == "activation" and note.values.ndim >= 2:
+            units = np.moveaxis(note.values, note.unit_axis, -1).reshape(-1, note.values.shape[note.unit_axis])
+            yield Units(
+                step,
+                note.path,
+                note.family,
+                note.activation,
+                samples=note.values.shape[0],
+                nonzero=np.count_nonzero(units, axis=0),
+                min=units.min(axis=0),
+                max=units.max(axis=0),
+            )

@@ -1,0 +1,78 @@
+"""The model cannot memorise one batch."""
+
+from collections.abc import Iterator
+
+from sleuth.core.check import Evidence, NotExamined, Seen, check
+from sleuth.core.finding import Series
+from sleuth.core.stage import Severity, Stage
+from sleuth.core.trial import Overfit
+
+# Shares of the loss above its floor that are left in the end: below the first the batch is known by heart, above the
+# last nothing much was learned.
+LEARNED = 0.01
+ALMOST = 0.1
+HALF = 0.5
+# Over the last third of the steps a healthy run still loses a third of what is left, as 1/t does; less stands still.
+STANDS_STILL = 0.2
+# A run shorter than this ended because the loss blew up.
+LEAST_STEPS = 30
+
+
+@check(
+    code="B301",
+    stage=Stage.BATCH,
+    severity=Severity.ERROR,
+    reads=(Overfit,),
+    explains=("loss-not-decreasing", "learns-without-input", "underfitting", "predicts-one-class", "loss-oscillates"),
+    title="The model cannot memorise one batch",
+    why="""A model with enough parameters can learn a handful of samples by heart, whatever they mean. One that cannot has a
+    fault in the model, the loss or the update: more data and more time will not help.""",
+    fix="""Look for what keeps the information of a sample from reaching the output: a layer that is too narrow, pooling over too
+    much, noise or regularisation that is too strong, an update with the wrong sign.""",
+)
+def cannot_overfit_one_batch(
+    seen: Seen, *, learned: float = LEARNED, almost: float = ALMOST, half: float = HALF, stands_still: float = STANDS_STILL
+) -> Iterator[Evidence | NotExamined]:
+    trial = seen.one(Overfit)
+    best = min((trial.losses, trial.tuned_losses or trial.losses), key=trial.remaining)
+    left = trial.remaining(best)
+    start, final = best[0], min(best[-5:])
+    if not trial.floor_known and start <= 0:
+        yield NotExamined("how low this loss can get is not known")
+    elif left < learned:
+        return
+    elif not trial.floor_known:
+        yield NotExamined(f"it went from {start:.3g} to {final:.3g}; {trial.floor_reason}")
+    elif not trial.complete:
+        yield NotExamined(f"time ran out at a loss of {final:.3g} (start {start:.3g})")
+    elif _still_falls(best, trial.floor, stands_still):
+        yield NotExamined(f"the loss still fell after {len(best)} steps: {start:.3g} → {final:.3g}")
+    else:
+        yield Evidence(
+            summary=_summary(trial, start, final),
+            severity=Severity.ERROR if left > half else Severity.WARNING if left > almost else Severity.HINT,
+            numbers={"start": start, "final": final, "floor": trial.floor, "left": left, "samples": trial.samples},
+            series=_series(trial),
+            first_step=1,
+            strength=left / learned,
+        )
+
+
+def _still_falls(losses: tuple[float, ...], floor: float, stands_still: float) -> bool:
+    if len(losses) < LEAST_STEPS:
+        return False
+    third = len(losses) // 3
+    before, after = min(losses[third : 2 * third]) - floor, min(losses[2 * third :]) - floor
+    return before > 0 and 1 - after / before > stands_still
+
+
+def _summary(trial: Overfit, start: float, final: float) -> str:
+    samples = f"{trial.samples} samples" if trial.samples else "one batch"
+    floor = "" if trial.floor == 0 else f" (it could reach {trial.floor:.3g}: {trial.floor_reason})"
+    tuned = f", also at the rate {trial.tuned_lr:.1g} that suits it best" if trial.tuned_lr else ", at any rate"
+    return f"trained on {samples} alone, the loss goes from {start:.3g} to {final:.3g}{floor} and stands still{tuned}"
+
+
+def _series(trial: Overfit) -> tuple[Series, ...]:
+    curves = {"your rate": trial.losses, "tuned rate": trial.tuned_losses}
+    return tuple(Series(name, tuple(float(i + 1) for i in range(len(y))), y) for name, y in curves.items() if y)

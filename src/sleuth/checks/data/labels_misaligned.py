@@ -1,0 +1,188 @@
+"""Labels do not belong to their inputs."""
+
+from collections.abc import Iterator
+
+from sleuth.core.check import Evidence, NotExamined, Seen, check
+from sleuth.core.stage import Confidence, Severity, Stage
+from sleuth.core.trial import Alignment, Moved
+
+# The error rate of the permutation test: at or below it the inputs tell something, and the labels belong.
+LEVEL = 0.01
+# Between the two the samples hint at a weak link: a hard but honest task looks like this, so nothing is said.
+NOTHING = 0.2
+NOTHING_AT_ALL = 0.3
+# Four classes and more are as a rule somebody's annotation of the input, and simple learners find a good part of them. A
+# link of this strength (15 of 100 labels of ten classes right beyond guessing give 0.02) would have been seen.
+SEEN_ANNOTATION = 0.08
+# Two or three classes and real numbers are often outcomes, which honest tasks hardly predict: 54 % right of two classes
+# is a strength of 0.0064. To speak of an error, weaker links than that must be ruled out.
+SEEN_OUTCOME = 0.005
+ANNOTATED_CLASSES = 4
+# To give a hint, the link that most tasks have must be ruled out: 67 % right of two classes, or R² = 0.12.
+SEEN_USUAL = 0.15
+# Inputs whose values each vary for themselves (random bits, parity, sums modulo p) hide every link from simple learners.
+STRUCTURED = 0.7
+# Validation that shows a link this many times stronger than training could hide is of another making than training.
+CONTRAST = 2.0
+CONTRAST_LEVEL = 0.005
+# Chance of one false shift in ten thousand data sets.
+MOVED_LEVEL = 1e-4
+# What a shift brings back must be plain, and must not be what neighbouring rows tell about each other anyway.
+MOVED_SKILL = 0.1
+# Half of the target told by the inputs of other rows, against odds of a million: that is seen, not inferred.
+PLAIN_SKILL = 0.5
+PLAIN_LEVEL = 1e-6
+SERIAL = 0.5
+
+
+@check(
+    code="D111",
+    stage=Stage.DATA,
+    severity=Severity.ERROR,
+    reads=(Alignment,),
+    explains=(
+        "loss-not-decreasing",
+        "loss-oscillates",
+        "underfitting",
+        "overfitting",
+        "predicts-one-class",
+        "learning-rate-too-low",
+        "learning-rate-too-high",
+        "capacity-too-small",
+        "capacity-too-large",
+        "conflicting-labels",
+        "train-val-shift",
+    ),
+    title="Labels do not belong to their inputs",
+    why="""When inputs and labels are put in different orders (only one of them shuffled or sorted, a header counted as a
+    row), every label is somebody else's. A batch can still be learned by heart, but nothing holds for new samples.""",
+    fix="""Print ten inputs beside their labels and look. Then shuffle, sort and split both with the same indices:
+    order = np.random.permutation(len(x)); x, y = x[order], y[order].""",
+)
+def labels_misaligned(
+    seen: Seen, *, seen_annotation: float = SEEN_ANNOTATION, seen_outcome: float = SEEN_OUTCOME
+) -> Iterator[Evidence | NotExamined]:
+    trial = seen.one(Alignment)
+    moved = trial.moved
+    if moved is not None and _restores(trial, moved):
+        yield _moved(trial, moved)
+        return
+    if trial.p_value <= LEVEL or (trial.model_p_value is not None and trial.model_p_value <= LEVEL):
+        return
+    detectable = 1.0 if trial.detectable is None else trial.detectable
+    if _validation_knows(trial, detectable):
+        yield _contrast(trial, detectable)
+    elif trial.p_value >= NOTHING and _is_structured(trial) and _rules_out(trial, detectable, seen_annotation, seen_outcome):
+        yield _nothing(trial, detectable, Severity.ERROR, Confidence.LIKELY)
+    elif trial.p_value >= NOTHING_AT_ALL and _is_structured(trial) and detectable <= SEEN_USUAL:
+        yield _nothing(trial, detectable, Severity.HINT, Confidence.POSSIBLE)
+    else:
+        yield NotExamined(_doubt(trial, detectable))
+
+
+def _restores(trial: Alignment, moved: Moved) -> bool:
+    """A shift brings information back, and it is not the kind that a time series gives to every neighbour."""
+    if moved.p_value > MOVED_LEVEL or moved.skill < MOVED_SKILL or moved.serial > SERIAL * moved.skill:
+        return False
+    return trial.p_value > LEVEL or 1 - moved.skill < (1 - max(trial.skill, 0)) / 2
+
+
+def _moved(trial: Alignment, moved: Moved) -> Evidence:
+    # A forecast has its target in a later row by design: moving targets down finds what has happened already.
+    forecast = moved.rows is not None and moved.rows > 0 and trial.classes < ANNOTATED_CLASSES
+    how = "are read in reverse order" if moved.rows is None else f"are moved by {moved.rows:+d} row{'s' * (abs(moved.rows) > 1)}"
+    cure = "y = y[::-1].copy()" if moved.rows is None else f"y = np.roll(y, {moved.rows})"
+    plain = moved.skill >= PLAIN_SKILL and moved.p_value <= PLAIN_LEVEL
+    doubt = " If the target is meant to lie in the future, this is a forecast and all is well." if forecast else ""
+    return Evidence(
+        summary=(
+            f"the inputs tell {_amount(trial.skill)} of their own labels, but {_amount(moved.skill)} when the labels {how} "
+            f"(p < {max(moved.p_value, 1e-9):.0e}).{doubt}"
+        ),
+        where="target",
+        numbers={**_numbers(trial), "rows": moved.rows, "moved_skill": moved.skill, "moved_p_value": moved.p_value},
+        severity=Severity.HINT if forecast else Severity.ERROR,
+        confidence=Confidence.POSSIBLE if forecast else Confidence.CERTAIN if plain else Confidence.LIKELY,
+        fix=f"Move the targets back: {cure}; then look for the header, window or loop that is off.",
+        strength=moved.skill / MOVED_SKILL,
+    )
+
+
+def _validation_knows(trial: Alignment, detectable: float) -> bool:
+    if trial.validation_p_value is None or trial.validation_skill is None:
+        return False
+    return trial.validation_p_value <= CONTRAST_LEVEL and trial.validation_skill >= CONTRAST * detectable
+
+
+def _contrast(trial: Alignment, detectable: float) -> Evidence:
+    return Evidence(
+        summary=(
+            f"the inputs tell {_amount(trial.validation_skill or 0)} of the labels in validation and nothing in training "
+            f"(p = {trial.p_value:.2f}), where {trial.samples} samples would have shown {_amount(detectable)}"
+        ),
+        where="training targets",
+        numbers=_numbers(trial),
+        strength=(trial.validation_skill or 0) / detectable,
+    )
+
+
+def _is_structured(trial: Alignment) -> bool:
+    return trial.freedom is not None and trial.freedom <= STRUCTURED
+
+
+def _rules_out(trial: Alignment, detectable: float, annotation: float, outcome: float) -> bool:
+    limit = annotation if trial.classes >= ANNOTATED_CLASSES else outcome
+    # Without a try of the model itself nobody has looked for what only a network finds.
+    return detectable <= limit and trial.model_p_value is not None
+
+
+def _nothing(trial: Alignment, detectable: float, severity: Severity, confidence: Confidence) -> Evidence:
+    model = "" if trial.model_p_value is None else " and the model itself after a short training"
+    hard = "; either the task is very hard or the labels are not theirs" if severity is Severity.HINT else ""
+    return Evidence(
+        summary=(
+            f"the inputs tell nothing about the labels: linear, kernel and neighbour learners{model} do no better than with "
+            f"shuffled labels (p = {trial.p_value:.2f}), though {trial.samples} samples would have shown "
+            f"{_amount(detectable)}{hard}"
+        ),
+        where="target",
+        numbers=_numbers(trial),
+        severity=severity,
+        confidence=confidence,
+        strength=SEEN_ANNOTATION / detectable,
+    )
+
+
+def _doubt(trial: Alignment, detectable: float) -> str:
+    if trial.p_value < NOTHING:
+        return (
+            f"cannot tell from {trial.samples} samples: they hint at a weak link of inputs and labels (p = {trial.p_value:.2f})"
+        )
+    if not _is_structured(trial):
+        return (
+            f"cannot tell from {trial.samples} samples: nothing shows, but inputs whose values vary independently "
+            "hide most links from simple learners"
+        )
+    return (
+        f"cannot tell from {trial.samples} samples: nothing shows (p = {trial.p_value:.2f}), "
+        f"but a link below R² = {detectable:.2g} would not have shown"
+    )
+
+
+def _amount(skill: float) -> str:
+    return f"R² = {max(skill, 0):.2f}" if skill >= 0.095 else f"R² = {max(skill, 0):.3f}"
+
+
+def _numbers(trial: Alignment) -> dict[str, float | int | str | None]:
+    return {
+        "samples": trial.samples,
+        "classes": trial.classes,
+        "skill": trial.skill,
+        "p_value": trial.p_value,
+        "detectable": trial.detectable,
+        "learner": trial.learner,
+        "model_skill": trial.model_skill,
+        "model_p_value": trial.model_p_value,
+        "validation_skill": trial.validation_skill,
+        "validation_p_value": trial.validation_p_value,
+    }

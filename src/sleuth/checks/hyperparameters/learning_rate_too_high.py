@@ -1,0 +1,105 @@
+"""A smaller learning rate lowers the loss that this one drives up."""
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from sleuth.core.check import Evidence, NotExamined, Seen, check
+from sleuth.core.finding import Series
+from sleuth.core.observation import Step
+from sleuth.core.stage import Severity, Stage
+from sleuth.core.trial import Overfit, RangeTest
+
+# Of the start: what the smaller rate has to gain for its gain to be no chance.
+CLEAR_FALL = 0.1
+# Of what the smaller rate gains: a rate that gains less only throws the weights about.
+LITTLE = 0.1
+NOISES = 3.0
+# Large rates often raise the loss at first and lower it soon after: so many steps must have gone by.
+LEAST_STEPS = 30
+# Times the start: from further up the way down is longer than any trial.
+NEAR = 1.5
+
+
+@check(
+    code="H501",
+    stage=Stage.HYPERPARAMETERS,
+    severity=Severity.WARNING,
+    reads=(RangeTest, Overfit),
+    explains=(
+        "loss-not-decreasing",
+        "loss-diverges",
+        "loss-oscillates",
+        "loss-spikes",
+        "loss-not-finite",
+        "gradient-not-finite",
+        "cannot-overfit-one-batch",
+        "exploding-gradients",
+        "update-too-large",
+        "weights-grow",
+        "dead-units",
+        "units-dying",
+        "saturated-units",
+        "predicts-one-class",
+        "underfitting",
+    ),
+    title="The learning rate is too high",
+    why="""Each step follows the slope at one point. A step that is too long leaps over the valley and lands higher than it
+    began, so the loss swings, rises, or the weights end where no gradient is left.""",
+    fix="Lower the learning rate.",
+)
+def learning_rate_too_high(
+    seen: Seen, *, clear_fall: float = CLEAR_FALL, little: float = LITTLE
+) -> Iterator[Evidence | NotExamined]:
+    test = seen.one(RangeTest)
+    if not test.current or not test.runs:
+        yield NotExamined("there is no learning rate above zero")
+        return
+    start, end = next((s, e) for rate, s, e in test.runs if rate == test.current)
+    smaller = [(s - e, rate, e) for rate, s, e in test.runs if rate < test.current / 2 and e is not None]
+    gain, rate, lower = max(smaller, default=(0.0, 0.0, 0.0))
+    helps = gain > max(clear_fall * abs(start), NOISES * test.noise / 2)
+    if end is not None and start - end > little * max(gain, 0.0) + NOISES * test.noise / 2:
+        return
+    if not helps:
+        if end is None:
+            yield NotExamined("the loss blows up at this rate, and at the smaller ones that were tried it does not fall")
+        return
+    if end is not None and (reason := _why_not_said(seen, test, start)) is not None:
+        yield NotExamined(reason)
+        return
+    what = "becomes NaN or infinite" if end is None else f"goes from {start:.3g} to {end:.3g}"
+    best = test.suggested if test.suggested and test.suggested < test.current / 2 else rate
+    yield Evidence(
+        summary=f"in {test.run_steps} steps at {test.current:g} the loss {what}; from the same start at {rate:.1g} it reaches "
+        f"{lower:.3g}",
+        fix=f"Set the learning rate to {best:.1g} ({test.reason if best == test.suggested else 'a tenth of yours'}).",
+        numbers={"lr": test.current, "suggested": best, "start": start, "end": end, "end_at_smaller": lower},
+        series=(Series("loss while the rate rises", tuple(math.log10(r) for r in test.rates), test.losses),),
+        first_step=1,
+        strength=test.current / best,
+    )
+
+
+def _why_not_said(seen: Seen, test: RangeTest, start: float) -> str | None:
+    if not seen.one(Overfit).plain:
+        return "this loss need not fall while training works"
+    if test.run_steps < LEAST_STEPS:
+        return f"{test.run_steps} steps at this rate are too few to tell"
+    # The short training takes more steps at the same rate: a loss that rose at first may have come down by then.
+    later = [s.loss for s in seen.all(Step) if s.loss is not None]
+    courses = (test.course, tuple(later))
+    if any(_comes_down(course, start, test.noise) for course in courses):
+        return "the loss rose at first but came down later"
+    return None
+
+
+def _comes_down(course: tuple[float, ...], start: float, noise: float) -> bool:
+    """Does the last quarter lie below the start, or near it and on its way down?"""
+    quarter = len(course) // 4
+    if quarter == 0:
+        return False
+    before, after = float(np.mean(course[-2 * quarter : -quarter])), float(np.mean(course[-quarter:]))
+    margin = max(NOISES * noise / math.sqrt(quarter), CLEAR_FALL * abs(start))
+    return after < start - margin or (after < NEAR * start and before - after > margin)

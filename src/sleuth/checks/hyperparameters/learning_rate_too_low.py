@@ -1,0 +1,66 @@
+"""At this learning rate the loss hardly moves, at a far higher one it falls."""
+
+import math
+from collections.abc import Iterator
+
+from sleuth.core.check import Evidence, NotExamined, Seen, check
+from sleuth.core.finding import Series
+from sleuth.core.stage import Severity, Stage
+from sleuth.core.trial import Overfit, RangeTest
+
+# Rates within two decades of the best fast start are a matter of taste, of the schedule and of how long one trains;
+# fine-tuning is slow on purpose.
+FACTOR = 100.0
+# Of what the better rate gains in the same steps: fifty times as many steps for the same progress.
+LITTLE = 0.02
+# Of the start: what the better rate has to gain to be worth speaking of.
+CLEAR_FALL = 0.2
+NOISES = 5.0
+
+
+@check(
+    code="H502",
+    stage=Stage.HYPERPARAMETERS,
+    severity=Severity.WARNING,
+    reads=(RangeTest, Overfit),
+    explains=(
+        "loss-not-decreasing",
+        "cannot-overfit-one-batch",
+        "step-changes-nothing",
+        "weights-do-not-change",
+        "update-too-small",
+        "underfitting",
+        "stopped-too-early",
+        "predicts-one-class",
+    ),
+    title="The learning rate is too low",
+    why="""The loss falls by about the rate times the square of the gradient a step. A rate that is hundreds of times too small
+    needs hundreds of times the steps, and looks as if nothing was learned at all.""",
+    fix="Raise the learning rate.",
+)
+def learning_rate_too_low(
+    seen: Seen, *, factor: float = FACTOR, little: float = LITTLE, clear_fall: float = CLEAR_FALL
+) -> Iterator[Evidence | NotExamined]:
+    test = seen.one(RangeTest)
+    if not test.current or not test.runs:
+        yield NotExamined("there is no learning rate above zero")
+        return
+    start, end = next((s, e) for rate, s, e in test.runs if rate == test.current)
+    better = [(s - e, rate, e) for rate, s, e in test.runs if rate >= factor * test.current and e is not None]
+    if end is None or not better:
+        return
+    gain, rate, lower = max(better)
+    if gain < max(clear_fall * abs(start), NOISES * test.noise / 2) or start - end > little * gain:
+        return
+    if not seen.one(Overfit).plain:
+        yield NotExamined("this loss need not fall while training works")
+        return
+    yield Evidence(
+        summary=f"in {test.run_steps} steps at {test.current:g} the loss goes from {start:.4g} to {end:.4g}; from the same start "
+        f"at {rate:.1g} it reaches {lower:.3g}",
+        fix=f"Raise the learning rate to {rate:.1g} ({test.reason}).",
+        numbers={"lr": test.current, "suggested": rate, "start": start, "end": end, "end_at_suggested": lower},
+        series=(Series("loss while the rate rises", tuple(math.log10(r) for r in test.rates), test.losses),),
+        first_step=1,
+        strength=rate / test.current / factor,
+    )

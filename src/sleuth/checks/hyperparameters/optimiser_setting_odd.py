@@ -1,0 +1,99 @@
+"""A setting of the optimiser lies outside what works."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeGuard
+
+from sleuth.core.check import Evidence, NotExamined, Seen, check
+from sleuth.core.observation import Settings
+from sleuth.core.stage import Confidence, Severity, Stage
+
+# An average over ten thousand steps and more hardly moves in a training; 0.9 to 0.999 are in use.
+LONGEST_AVERAGE = 0.9999
+# Next to an epsilon of one the gradients' own size no longer matters; 1e-8 to 0.1 are in use.
+LARGEST_EPSILON = 1.0
+
+
+@check(
+    code="H507",
+    stage=Stage.HYPERPARAMETERS,
+    severity=Severity.WARNING,
+    confidence=Confidence.CERTAIN,
+    reads=(Settings,),
+    explains=(
+        "step-changes-nothing",
+        "weights-do-not-change",
+        "update-too-small",
+        "update-too-large",
+        "cannot-overfit-one-batch",
+        "loss-not-decreasing",
+        "loss-diverges",
+        "loss-oscillates",
+        "loss-not-finite",
+        "exploding-gradients",
+        "learning-rate-too-high",
+        "learning-rate-too-low",
+        "learns-without-input",
+        "underfitting",
+    ),
+    title="A setting of the optimiser cannot work",
+    why="""A rate of zero changes nothing and a negative one climbs; averages that never forget do not follow the gradient.
+    Such values mostly come from whole-number division, a swapped argument or a sign.""",
+    fix="Set the learning rate above zero, momentum and betas below one, and epsilon between 1e-8 and 0.1.",
+)
+def optimiser_setting_odd(
+    seen: Seen, *, longest_average: float = LONGEST_AVERAGE, largest_epsilon: float = LARGEST_EPSILON
+) -> Iterator[Evidence | NotExamined]:
+    settings = seen.one(Settings)
+    if settings.optimiser is None:
+        yield NotExamined("no optimiser was given")
+        return
+    yield from _rate(settings)
+    options = settings.optimiser_options
+    for name, value in _averages(options):
+        if value > longest_average:
+            yield _odd(f"{name} = {value:g}: the average over {_length(value)} steps hardly follows the gradient")
+    epsilon = options.get("eps")
+    if _is_number(epsilon) and epsilon > largest_epsilon:
+        yield _odd(f"eps = {epsilon:g}: next to it the size of the gradients no longer counts")
+
+
+def _rate(settings: Settings) -> Iterator[Evidence | NotExamined]:
+    lr, planned = settings.lr, settings.optimiser_options.get("initial_lr")
+    if lr is None:
+        return
+    if lr < 0:
+        yield Evidence(
+            summary=f"the learning rate of {settings.optimiser} is {lr:g}: every step climbs",
+            severity=Severity.ERROR,
+            numbers={"lr": lr},
+            fix=f"Set the learning rate to {-lr:g}.",
+        )
+    elif lr == 0 and _is_number(planned) and planned > 0:
+        yield NotExamined(f"a schedule holds the learning rate at 0 for now and starts from {planned:g}")
+    elif lr == 0:
+        yield Evidence(
+            summary=f"the learning rate of {settings.optimiser} is 0: no step changes anything",
+            severity=Severity.ERROR,
+            numbers={"lr": lr},
+            fix="Set the learning rate above zero, such as lr=1e-3; 1 // 10 is 0, 1 / 10 is 0.1.",
+        )
+
+
+def _averages(options: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    if _is_number(options.get("momentum")):
+        yield "momentum", float(options["momentum"])
+    betas = options.get("betas")
+    if isinstance(betas, tuple | list):
+        yield from ((f"betas[{i}]", float(beta)) for i, beta in enumerate(betas) if _is_number(beta))
+
+
+def _length(value: float) -> str:
+    return f"{1 / (1 - value):.0f}" if value < 1 else "endlessly many"
+
+
+def _is_number(value: Any) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _odd(summary: str) -> Evidence:
+    return Evidence(summary=summary)

@@ -1,0 +1,127 @@
+"""Parameters that the loss does not depend on."""
+
+import re
+from collections.abc import Iterator
+
+from sleuth.core.check import Evidence, NotExamined, Seen, check
+from sleuth.core.observation import Architecture, Parameter
+from sleuth.core.stage import Confidence, Severity, Stage
+from sleuth.core.trial import Connection, Cut
+
+# A pooler or classifier that came with a pretrained model and stays unused is a small part; a forgotten branch is not.
+SMALL_SHARE = 0.05
+WORDS = {
+    "detach": "detach() takes the values out of the graph",
+    "detach_": "detach_() takes the values out of the graph",
+    "data": ".data takes the values out of the graph",
+    "no_grad": "this runs under torch.no_grad(), which records no graph",
+    "argmax": "argmax has no gradient",
+    "numpy": "the values leave for NumPy and lose their graph",
+    "__array__": "the values leave for NumPy and lose their graph",
+    "tolist": "the values leave for a Python list and lose their graph",
+    "item": "item() makes a plain number without a graph",
+    "tensor": "torch.tensor(...) copies the values without their graph",
+}
+CURES = {
+    "detach": "Remove the .detach(): write h instead of h.detach().",
+    "data": "Remove the .data: write h instead of h.data.",
+    "no_grad": "Take this line out of the torch.no_grad() block or decorator.",
+    "argmax": "Feed the scores themselves, or softmax of them, instead of argmax.",
+    "tensor": "Remove torch.tensor(...): use the tensor as it is, or torch.stack([...]) for several.",
+    "numpy": "Stay in torch: replace the NumPy computation by the torch functions of the same name.",
+    "tolist": "Stay in torch: replace the Python list by tensor operations.",
+    "item": "Remove .item() where the value goes on into the loss.",
+}
+
+
+@check(
+    code="M219",
+    stage=Stage.MODEL,
+    severity=Severity.ERROR,
+    confidence=Confidence.CERTAIN,
+    reads=(Connection, Architecture),
+    explains=(
+        "backward-fails",
+        "cannot-overfit-one-batch",
+        "step-changes-nothing",
+        "learns-without-input",
+        "loss-not-decreasing",
+        "zero-gradients",
+        "weights-do-not-change",
+        "update-too-small",
+        "vanishing-gradients",
+        "learning-rate-too-low",
+        "learning-rate-too-high",
+        "gradient-wrong",
+        "underfitting",
+    ),
+    title="The loss does not reach some parameters",
+    why="""A parameter gets its gradient along the chain of operations between it and the loss. Where the chain is cut, or the
+    result is never used, the parameter stays as it started, without any message.""",
+    fix="Let what the layer computes flow into the loss without detach, .data, no_grad, NumPy or argmax on the way.",
+)
+def disconnected_parameters(seen: Seen, *, small_share: float = SMALL_SHARE) -> Iterator[Evidence | NotExamined]:
+    found = seen.one(Connection)
+    known = {p.path: p for p in seen.one(Architecture).parameters}
+    # What this optimiser does not hold is trained elsewhere or not at all: parameters-not-optimised decides.
+    missing = [known[path] for path in found.without_gradient if path in known and known[path].optimised is not False]
+    if not missing:
+        return
+    paths = {p.path for p in missing}
+    cut = next((c for c in found.cuts if paths & set(c.parameters)), None)
+    if cut is not None:
+        yield _cut_off(cut, [p for p in missing if p.path in cut.parameters], found)
+        return
+    if _routed(missing, known, found):
+        yield NotExamined(f"no batch came by {missing[0].layer}, though others of its kind were used: it may be an expert")
+        return
+    share = sum(p.size for p in missing) / max(sum(p.size for p in known.values() if p.trainable and p.tied_to is None), 1)
+    yield _unused(missing, share, found, small_share)
+
+
+def _cut_off(cut: Cut, behind: list[Parameter], found: Connection) -> Evidence:
+    word = WORDS.get(cut.operation, f"{cut.operation} has no gradient")
+    layer = f" in {cut.layer}" if cut.layer else ""
+    all_of = "none of the" if len(behind) == found.parameters else f"{len(behind)} of"
+    verb = "gets" if len(behind) == found.parameters else "get no"
+    return Evidence(
+        where=behind[0].layer or behind[0].path,
+        location=cut.location,
+        summary=f"{all_of} {found.parameters} parameters {verb} {'a ' if verb == 'gets' else ''}gradient, {_names(behind)}: "
+        f"{word}{layer}",
+        numbers={"without_gradient": len(behind), "parameters": found.parameters, "operation": cut.operation},
+        confidence=Confidence.CERTAIN if cut.certain else Confidence.LIKELY,
+        fix=CURES.get(cut.operation),
+        strength=float(len(behind)),
+    )
+
+
+def _unused(missing: list[Parameter], share: float, found: Connection, small_share: float) -> Evidence:
+    never = all(p.layer in found.unused_layers for p in missing)
+    how = "nothing in the forward pass uses them" if never else "what they compute is thrown away before the loss"
+    small = share < small_share
+    return Evidence(
+        where=missing[0].layer or missing[0].path,
+        summary=f"{len(missing)} of {found.parameters} parameters ({share:.0%} of the numbers) get no gradient, "
+        f"{_names(missing)}: {how}",
+        numbers={"without_gradient": len(missing), "parameters": found.parameters, "share": share},
+        severity=Severity.HINT if small else None,
+        confidence=Confidence.LIKELY,
+        fix="Use what the layer returns in forward (h = self.layer(h)), or remove the layer.",
+        strength=share / small_share,
+    )
+
+
+def _routed(missing: list[Parameter], known: dict[str, Parameter], found: Connection) -> bool:
+    """Experts and dropped layers: numbered twins of layers that are in use."""
+    used = {_numberless(path) for path, p in known.items() if p.trainable and path not in found.without_gradient}
+    return all(p.layer in found.unused_layers and _numberless(p.path) in used for p in missing)
+
+
+def _numberless(path: str) -> str:
+    return re.sub(r"\d+", "#", path)
+
+
+def _names(parameters: list[Parameter]) -> str:
+    names = ", ".join(p.path for p in parameters[:2])
+    return f"{names} and {len(parameters) - 2} more" if len(parameters) > 2 else names

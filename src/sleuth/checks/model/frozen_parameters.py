@@ -1,0 +1,87 @@
+"""Parameters that cannot learn."""
+
+from collections.abc import Iterator
+
+from sleuth.core.check import Evidence, NotExamined, Seen, check
+from sleuth.core.observation import Architecture, Parameter, Role
+from sleuth.core.stage import Confidence, Severity, Stage
+
+# Fixed filters, positions and tables are frozen on purpose; so are norms in fine-tuning.
+WEIGHTY = ("linear", "conv", "recurrent", "attention")
+# Where the frozen ones hold most of the numbers (adapters on a frozen base), freezing is the plan.
+MINORITY = 1 / 3
+
+
+@check(
+    code="M218",
+    stage=Stage.MODEL,
+    severity=Severity.WARNING,
+    confidence=Confidence.LIKELY,
+    reads=(Architecture,),
+    explains=(
+        "backward-fails",
+        "cannot-overfit-one-batch",
+        "step-changes-nothing",
+        "loss-not-decreasing",
+        "zero-gradients",
+        "weights-do-not-change",
+        "disconnected-parameters",
+        "learning-rate-too-low",
+        "learning-rate-too-high",
+        "learns-without-input",
+        "underfitting",
+    ),
+    title="Parameters are frozen",
+    why="""A parameter with requires_grad=False gets no gradient and keeps its value. That is right for a pretrained trunk, and
+    wrong for a layer that should learn the task, above all the last one.""",
+    fix="Unfreeze what should learn: for p in layer.parameters(): p.requires_grad_(True), before the optimiser is built.",
+)
+def frozen_parameters(seen: Seen, *, minority: float = MINORITY) -> Iterator[Evidence | NotExamined]:
+    parameters = [p for p in seen.one(Architecture).parameters if p.tied_to is None]
+    if not parameters:
+        yield NotExamined("the model has no parameters")
+        return
+    if not any(p.trainable for p in parameters):
+        yield Evidence(
+            summary=f"all {len(parameters)} parameters are frozen: nothing can learn",
+            numbers={"frozen": len(parameters), "parameters": len(parameters)},
+            severity=Severity.ERROR,
+            confidence=Confidence.CERTAIN,
+            strength=float(len(parameters)),
+        )
+        return
+    order = {tensor.path: i for i, tensor in enumerate(seen.first(Role.ACTIVATION))}
+    matrices = [p for p in parameters if p.family in WEIGHTY and len(p.shape) >= 2 and p.layer in order]
+    matrices.sort(key=lambda p: order[p.layer])
+    frozen = [p for p in matrices if not p.trainable]
+    few = sum(p.size for p in frozen) <= minority * sum(p.size for p in matrices)
+    if not frozen or len(frozen) == len(matrices):
+        return
+    if not matrices[-1].trainable and matrices[-2].trainable:
+        yield _frozen_head(matrices[-1])
+    elif few and (odd := _between(matrices)):
+        yield _scattered(odd)
+
+
+def _frozen_head(head: Parameter) -> Evidence:
+    return Evidence(
+        where=head.path,
+        summary=f"{head.path}, the last layer, is frozen while the layers before it learn",
+        numbers={"shape": list(head.shape)},
+    )
+
+
+def _between(matrices: list[Parameter]) -> list[Parameter]:
+    """Single frozen matrices with learning neighbours on both sides; a frozen stretch is somebody's decision."""
+    triples = zip(matrices, matrices[1:], matrices[2:], strict=False)
+    return [here for before, here, after in triples if before.trainable and not here.trainable and after.trainable]
+
+
+def _scattered(odd: list[Parameter]) -> Evidence:
+    return Evidence(
+        where=odd[0].path,
+        summary=f"{', '.join(p.path for p in odd[:3])} {'is' if len(odd) == 1 else 'are'} frozen between layers that learn",
+        numbers={"frozen": len(odd)},
+        severity=Severity.HINT,
+        confidence=Confidence.POSSIBLE,
+    )

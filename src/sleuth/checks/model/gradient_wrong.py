@@ -1,0 +1,97 @@
+"""The analytic gradient differs from the numerical one."""
+
+import re
+from collections.abc import Iterator
+
+from sleuth.core.check import Evidence, NotExamined, Seen, check
+from sleuth.core.stage import Confidence, Severity, Stage
+from sleuth.core.trial import Connection, GradientCheck, GradientError
+
+# In float64 honest gradients agree to about 1e-7; a missing factor or sign is a matter of tens of percent.
+WRONG = 1e-2
+# The mismatch must stand this far above what the numerical gradient itself wavers by.
+BEYOND_NOISE = 20.0
+# Backwards that differ from the derivative on purpose: straight-through estimators, reversal, surrogates, clipping.
+MEANT = re.compile(
+    r"rever|grl|straight|(^|[a-z_])STE|^ste|quant|round|sign|binar|surrogate|spik|heaviside|clip|clamp|scale|stop|gumbel|fake",
+    re.I,
+)
+
+
+@check(
+    code="M228",
+    stage=Stage.MODEL,
+    severity=Severity.ERROR,
+    confidence=Confidence.LIKELY,
+    reads=(GradientCheck,),
+    explains=(
+        "cannot-overfit-one-batch",
+        "loss-not-decreasing",
+        "loss-diverges",
+        "loss-oscillates",
+        "exploding-gradients",
+        "vanishing-gradients",
+        "step-changes-nothing",
+        "learning-rate-too-high",
+        "learning-rate-too-low",
+        "learns-without-input",
+        "underfitting",
+    ),
+    title="A gradient is not the derivative of the loss",
+    why="""Moving a parameter a little changes the loss otherwise than its gradient says. A hand-written backward has a wrong
+    sign, a missing factor or a missing term, so every step goes astray.""",
+    fix="""Derive the backward of the operation again and check it alone with torch.autograd.gradcheck (or central differences) in
+    float64.""",
+)
+def gradient_wrong(seen: Seen, *, wrong: float = WRONG) -> Iterator[Evidence | NotExamined]:
+    found = seen.one(GradientCheck)
+    if not found.parameters:
+        yield NotExamined("no parameter could be judged: the loss is not smooth around the start")
+        return
+    bad = [p for p in found.parameters if p.relative_error > max(wrong, BEYOND_NOISE * p.noise)]
+    if not bad:
+        return
+    connection = seen.maybe(Connection)
+    custom = connection.custom if connection is not None else None
+    reason = _by_design(connection, bad) if connection is not None else None
+    if reason is not None:
+        yield NotExamined(reason)
+        return
+    worst = max(bad, key=lambda p: p.relative_error)
+    yield Evidence(
+        where=worst.path,
+        summary=f"the gradient of {worst.path} says {worst.analytic:.3g} where the loss really changes by {worst.numeric:.3g}"
+        f"{_factor(worst)}; {len(bad)} of {len(found.parameters)} parameters are off{_blame(custom)}",
+        numbers={
+            "analytic": worst.analytic,
+            "numeric": worst.numeric,
+            "relative_error": worst.relative_error,
+            "noise": worst.noise,
+            "parameters": len(bad),
+        },
+        confidence=Confidence.LIKELY if found.float64 else Confidence.POSSIBLE,
+        strength=worst.relative_error / wrong,
+    )
+
+
+def _by_design(connection: Connection, bad: list[GradientError]) -> str | None:
+    if connection.custom is not None and not connection.custom:
+        return "gradients differ from the derivative without any hand-written backward: a stop-gradient on purpose does that"
+    meant = next((name for name in connection.custom or () if MEANT.search(name)), None)
+    if meant is not None:
+        return f"the backward of {meant} seems to differ from the derivative on purpose"
+    certain = [cut for cut in connection.cuts if cut.certain]
+    if certain:
+        place = f"{certain[0].operation} at {certain[0].location}"
+        return f"the graph is cut by {place}, so that gradient and derivative differ by design"
+    return None
+
+
+def _factor(error: GradientError) -> str:
+    if error.ratio is None:
+        return ""
+    return ", the opposite sign" if abs(error.ratio + 1) < 0.01 else f", always {error.ratio:.3g} times"
+
+
+def _blame(custom: tuple[str, ...] | None) -> str:
+    return f"; hand-written backward: {', '.join(custom[:3])}" if custom else ""

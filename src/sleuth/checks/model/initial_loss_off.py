@@ -1,0 +1,41 @@
+"""The loss at the start is far above what guessing gives."""
+
+from collections.abc import Iterator
+
+from sleuth.core.check import Evidence, NotExamined, Seen, check
+from sleuth.core.stage import Confidence, Severity, Stage
+from sleuth.core.trial import InitialLoss
+
+# Networks with default initialisation start up to a quarter above guessing (a ResNet on ten classes at 2.5 to 2.9 instead
+# of 2.3). Twice as much means that the untrained model is sure of wrong answers.
+TIMES = 2.0
+# Chance of the batches that were drawn: three standard deviations.
+SPREADS = 3.0
+
+
+@check(
+    code="M211",
+    stage=Stage.MODEL,
+    severity=Severity.WARNING,
+    confidence=Confidence.LIKELY,
+    reads=(InitialLoss,),
+    explains=("loss-spikes", "learning-rate-too-high"),
+    title="The loss starts far above what guessing gives",
+    why="""An untrained model knows nothing, so its loss should be that of guessing: ln K for K classes, the size of the target
+    for squared error. A loss far above says that it begins by being sure of wrong answers, and the first steps only undo that.
+    A loss below guessing is what a pretrained model shows, and is not held against it.""",
+    fix="""Scale down the weights of the last layer and set its bias to the mean of the target (or to log-frequencies of the
+    classes); check that inputs and targets are normalised.""",
+)
+def initial_loss_off(seen: Seen, *, times: float = TIMES, spreads: float = SPREADS) -> Iterator[Evidence | NotExamined]:
+    start = seen.one(InitialLoss)
+    if start.expected <= 0:
+        yield NotExamined(f"guessing gives a loss of {start.expected:.3g} ({start.how}): there is nothing to compare with")
+        return
+    ratio = start.measured / start.expected
+    if start.measured > times * start.expected + spreads * start.spread:
+        yield Evidence(
+            summary=f"the loss starts at {start.measured:.3g}, where guessing gives {start.expected:.3g} ({start.how})",
+            numbers={"measured": start.measured, "expected": start.expected, "ratio": ratio},
+            strength=ratio / times,
+        )

@@ -1,0 +1,45 @@
+"""The loss compares every output with every target."""
+
+from collections.abc import Iterator
+
+from sleuth.core.check import Evidence, NotExamined, Seen, check
+from sleuth.core.observation import LossCall
+from sleuth.core.stage import Confidence, Severity, Stage
+
+
+@check(
+    code="M204",
+    stage=Stage.MODEL,
+    severity=Severity.ERROR,
+    confidence=Confidence.CERTAIN,
+    reads=(LossCall,),
+    explains=(
+        "cannot-overfit-one-batch", "loss-not-decreasing", "loss-oscillates", "initial-loss-off", "learns-without-input",
+        "learning-rate-too-high", "learning-rate-too-low", "collapsed-output", "step-changes-nothing", "vanishing-gradients",
+        "exploding-gradients", "underfitting",
+    ),
+    title="The loss compares every output with every target",
+    why="""Outputs of shape (N, 1) and targets of shape (N,) broadcast to N × N. The loss then asks each output to be near
+    the targets of all samples, and the best the model can do is to answer their mean.""",
+    fix="""Give both sides the same shape before the loss: output.squeeze(-1) or target.unsqueeze(-1).""",
+)  # fmt: skip
+def loss_broadcasts(seen: Seen) -> Iterator[Evidence | NotExamined]:
+    for call in seen.all(LossCall):
+        output, target = call.argument("output"), call.argument("target")
+        if call.broadcast is None or output is None or target is None:
+            continue
+        one, other = output.facts.shape, target.facts.shape
+        yield Evidence(
+            location=call.broadcast_location or call.location,
+            summary=f"outputs of shape {one} against targets of shape {other} became {call.broadcast} in {call.name}",
+            fix=_fix(one, other),
+            numbers={"output": one, "target": other, "broadcast": call.broadcast},
+        )
+
+
+def _fix(output: tuple[int, ...], target: tuple[int, ...]) -> str | None:
+    if output == (*target, 1):
+        return "Give both sides the same shape before the loss: output.squeeze(-1), or target.unsqueeze(-1)."
+    if target == (*output, 1):
+        return "Give both sides the same shape before the loss: target.squeeze(-1), or output.unsqueeze(-1)."
+    return None

@@ -1,0 +1,78 @@
+"""Trainable parameters that the optimiser does not hold."""
+
+from collections.abc import Iterator
+
+from sleuth.core.check import Evidence, NotExamined, Seen, check
+from sleuth.core.observation import Architecture, Parameter, Settings
+from sleuth.core.stage import Confidence, Severity, Stage
+from sleuth.core.trial import Connection
+
+HALF = ("float16", "bfloat16")
+
+
+@check(
+    code="M220",
+    stage=Stage.MODEL,
+    severity=Severity.ERROR,
+    confidence=Confidence.CERTAIN,
+    reads=(Architecture, Settings),
+    explains=(
+        "cannot-overfit-one-batch",
+        "step-changes-nothing",
+        "loss-not-decreasing",
+        "weights-do-not-change",
+        "update-too-small",
+        "learning-rate-too-low",
+        "learning-rate-too-high",
+        "learns-without-input",
+        "loss-oscillates",
+        "underfitting",
+    ),
+    title="The optimiser does not hold some parameters",
+    why="""An optimiser updates the very tensors it was given. Parameters that were left out, or that replaced others after it was
+    built, get gradients but never change.""",
+    fix="Build the optimiser from model.parameters(), after the last layer was added or replaced.",
+)
+def parameters_not_optimised(seen: Seen) -> Iterator[Evidence | NotExamined]:
+    parameters = [p for p in seen.one(Architecture).parameters if p.trainable and p.tied_to is None]
+    if any(p.optimised is None for p in parameters):
+        yield NotExamined("there is no optimiser to ask")
+        return
+    settings = seen.one(Settings)
+    connection = seen.maybe(Connection)
+    # Parameters that this loss does not reach belong to another loss, and often to another optimiser.
+    idle = set(connection.without_gradient) if connection is not None else set()
+    left_out = [p for p in parameters if not p.optimised and p.path not in idle]
+    foreign = settings.foreign_parameters
+    if not left_out:
+        return
+    if foreign >= len(parameters) and settings.parameter_dtype in HALF:
+        yield NotExamined("the optimiser holds other tensors, which may be float32 copies of these half-precision parameters")
+        return
+    yield Evidence(
+        where=left_out[0].path,
+        summary=_summary(left_out, parameters, foreign),
+        numbers={"left_out": len(left_out), "parameters": len(parameters), "foreign": foreign},
+        # A whole part that is missing may have an optimiser of its own, which was not shown to us.
+        confidence=Confidence.LIKELY if _whole_part(left_out, parameters) and not foreign else None,
+        strength=float(sum(p.size for p in left_out)),
+    )
+
+
+def _summary(left_out: list[Parameter], parameters: list[Parameter], foreign: int) -> str:
+    names = ", ".join(p.path for p in left_out[:2]) + (f" and {len(left_out) - 2} more" if len(left_out) > 2 else "")
+    text = f"the optimiser does not hold {len(left_out)} of {len(parameters)} trainable parameters: {names}"
+    if foreign:
+        return f"{text}; instead it holds {foreign} tensors that are no longer part of the model"
+    if (part := _whole_part(left_out, parameters)) is not None:
+        return f"{text}: all of {part}. Unless another optimiser trains it, it never changes"
+    return text
+
+
+def _whole_part(left_out: list[Parameter], parameters: list[Parameter]) -> str | None:
+    """The top-level part that is missing as a whole, where it is exactly one."""
+    tops = {p.path.split(".")[0] for p in left_out}
+    if len(tops) != 1 or len(left_out) == len(parameters):
+        return None
+    top = tops.pop()
+    return top if sum(p.path.split(".")[0] == top for p in parameters) == len(left_out) else None

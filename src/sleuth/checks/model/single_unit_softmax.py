@@ -1,0 +1,53 @@
+"""Softmax over one output is 1, whatever the model says."""
+
+from collections.abc import Iterator
+
+from sleuth.core.check import Evidence, NotExamined, Seen, check
+from sleuth.core.observation import Argument, LossCall
+from sleuth.core.stage import Confidence, Severity, Stage
+from sleuth.core.wiring import CLASSIFIES, by_place
+
+
+@check(
+    code="M208",
+    stage=Stage.MODEL,
+    severity=Severity.ERROR,
+    confidence=Confidence.CERTAIN,
+    reads=(LossCall,),
+    explains=(
+        "target-out-of-range", "forward-fails", "input-ignored", "collapsed-output", "cannot-overfit-one-batch",
+        "loss-not-decreasing", "loss-oscillates", "initial-loss-off", "vanishing-gradients", "exploding-gradients",
+        "zero-gradients", "disconnected-parameters", "step-changes-nothing", "learns-without-input", "loss-ignores-target",
+        "learning-rate-too-high", "learning-rate-too-low", "update-too-small", "weights-do-not-change", "double-softmax",
+        "signal-grows-or-fades", "saturated-units", "wrong-last-activation", "output-not-finite", "loss-not-finite",
+    ),
+    title="Softmax over a single output is always 1",
+    why="""Softmax shares 1 among its outputs. With one output there is nothing to share: the answer is 1 for every sample,
+    its gradient is exactly zero, and no weight ever moves.""",
+    fix="""For two classes with one output use sigmoid with BCELoss, or better BCEWithLogitsLoss on the raw score. Or give
+    the last layer one unit a class and use CrossEntropyLoss.""",
+)  # fmt: skip
+def single_unit_softmax(seen: Seen) -> Iterator[Evidence | NotExamined]:
+    for group in by_place(seen.all(LossCall)):
+        reasons = [_reason(call, call.argument("output")) for call in group]
+        output = group[0].argument("output")
+        if output is not None and all(reasons):
+            yield Evidence(
+                location=output.producer_location or group[0].location,
+                summary=f"{group[0].name} is given {reasons[0]} of shape {output.facts.shape}",
+                numbers={"shape": output.facts.shape, "producer": output.producer},
+            )
+
+
+def _reason(call: LossCall, output: Argument | None) -> str | None:
+    if output is None or not output.facts.statistics.count:
+        return None
+    shape, values = output.facts.shape, output.facts.statistics
+    if call.family in CLASSIFIES and len(shape) > 1 and shape[1] == 1:
+        return "a single class, whose probability is always 1: an output"
+    constant = {"softmax": 1.0, "log_softmax": 0.0}.get(output.producer or "")
+    # A softmax over a batch of one is another illness: the wrong axis.
+    over_batch = len(shape) > 1 and shape[0] == 1 and output.producer_axis == 0
+    if constant is not None and values.all_finite and values.min == values.max == constant and not over_batch:
+        return f"the {output.producer} of a single unit, {constant:g} for every sample: an output"
+    return None

@@ -1,0 +1,94 @@
+"""Softmax runs over the batch, or another wrong axis, instead of the classes."""
+
+from collections.abc import Iterator
+
+from sleuth.core.check import Evidence, NotExamined, Seen, check
+from sleuth.core.observation import Argument, LossCall
+from sleuth.core.stage import Confidence, Severity, Stage
+from sleuth.core.wiring import CLASSIFIES, by_place, class_axis, rounding, sums_to_one, within_unit
+
+SOFTMAXES = ("softmax", "log_softmax")
+# Losses without a class axis of their own: only a softmax over the batch is surely wrong for them.
+ELEMENTWISE = ("bce", "bce-logits", "mse", "l1", "huber", "kl")
+
+
+@check(
+    code="M207",
+    stage=Stage.MODEL,
+    severity=Severity.ERROR,
+    confidence=Confidence.CERTAIN,
+    reads=(LossCall,),
+    explains=(
+        "samples-mix", "double-softmax", "cannot-overfit-one-batch", "loss-not-decreasing", "loss-diverges", "loss-oscillates",
+        "initial-loss-off", "vanishing-gradients", "exploding-gradients", "learning-rate-too-high", "learning-rate-too-low",
+        "step-changes-nothing", "learns-without-input", "collapsed-output", "wrong-last-activation", "train-eval-disagree",
+        "input-ignored", "future-leaks",
+    ),
+    title="Softmax runs over the wrong axis",
+    why="""Probabilities must sum to 1 over the classes of each sample. Summed over the batch (dim=0 of an output of shape
+    (N, classes)) the samples compete with each other, and each answer depends on what else stands in the batch.""",
+    fix="""Run softmax over the class axis: softmax(x, dim=1), or dim=-1 while the classes still stand last. Better: drop it and
+    give raw scores to cross-entropy.""",
+)  # fmt: skip
+def softmax_wrong_axis(seen: Seen) -> Iterator[Evidence | NotExamined]:
+    for group in by_place(seen.all(LossCall)):
+        axes = [_wrong_axis(call) for call in group]
+        output = group[0].argument("output")
+        if output is None or any(axis is None for axis in axes):
+            continue
+        shape, axis, right = output.facts.shape, axes[0], class_axis(output)
+        name = "the batch" if axis == 0 else f"axis {axis}"
+        yield Evidence(
+            location=output.producer_location or group[0].location,
+            summary=f"the output {shape} that goes into {group[0].name} is normalised over {name}, not over axis {right}",
+            numbers={"axis": axis, "class_axis": right, "shape": shape},
+            confidence=None if output.producer in SOFTMAXES and group[0].family != "other" else Confidence.LIKELY,
+        )
+
+
+def _wrong_axis(call: LossCall) -> int | None:
+    output = call.argument("output")
+    if output is None or not output.facts.shape:
+        return None
+    shape, right = output.facts.shape, class_axis(output)
+    if call.family in CLASSIFIES and len(shape) > 1 and shape[1] > 1:
+        return next((axis for axis in range(len(shape)) if axis != right and _normalised(output, axis, right)), None)
+    if call.family in ELEMENTWISE or _classifies_by_hand(call, output):
+        return 0 if _over_batch(call, output) else None
+    return None
+
+
+def _normalised(output: Argument, axis: int, right: int) -> bool:
+    """Over `axis` and not over the right one."""
+    log = output.producer == "log_softmax"
+    if sums_to_one(output, right, log):
+        return False
+    if output.producer not in SOFTMAXES:
+        return within_unit(output) and output.facts.shape[axis] > 1 and sums_to_one(output, axis)
+    # Axes that a reshape has joined (batch and positions) sum to the same whole number in every column.
+    sums = output.exp_sums if log else output.axis_sums
+    if axis >= len(sums):
+        return False
+    low, high = sums[axis]
+    near = rounding(output) * max(high, 1.0)
+    return low > 0.5 and high - low <= near and abs(high - round(high)) <= near
+
+
+def _over_batch(call: LossCall, output: Argument) -> bool:
+    target, shape = call.argument("target"), output.facts.shape
+    if output.producer not in SOFTMAXES or shape[0] < 2:
+        return False
+    # A target that itself sums to one over the samples: they are a list to be ranked.
+    if target is not None and sums_to_one(target, 0):
+        return False
+    log = output.producer == "log_softmax"
+    others = [sums_to_one(output, axis, log) for axis in range(1, len(shape))]
+    return sums_to_one(output, 0, log) and not any(others)
+
+
+def _classifies_by_hand(call: LossCall, output: Argument) -> bool:
+    """A loss of the user's own, with one class index for each row of the output."""
+    target, shape = call.argument("target"), output.facts.shape
+    if call.family != "other" or target is None or len(shape) != 2 or shape[1] < 2:
+        return False
+    return target.facts.shape == shape[:1] and not target.facts.is_float

@@ -1,0 +1,108 @@
+"""Gradients grow without bound: towards the first layers, or from step to step."""
+
+from collections.abc import Iterator
+from statistics import median
+
+from sleuth.core.check import Evidence, NotExamined, Seen, check
+from sleuth.core.finding import Series
+from sleuth.core.history import Tensor
+from sleuth.core.observation import Architecture, Role, Step
+from sleuth.core.stage import Severity, Stage
+
+# First layers of healthy nets get up to some ten times the gradient of the last: convolutions add up over all positions.
+DEEPER = 1e3
+# Where one rate would have to suit layers that differ by this much, none does.
+HOPELESS = 1e4
+# Norms rise tenfold when a net leaves its first plateau; a thousandfold, and for good, is growth without bound.
+GROWTH = 1e3
+EARLY_STEPS = 5
+LASTING_STEPS = 3
+LEFT_OUT = ("embedding", "norm", "batchnorm")
+LEAST_LAYERS = 3
+
+
+@check(
+    code="T408",
+    stage=Stage.TRAINING,
+    severity=Severity.ERROR,
+    reads=(Role.GRADIENT, Architecture),
+    explains=(
+        "loss-not-decreasing",
+        "loss-diverges",
+        "loss-oscillates",
+        "loss-spikes",
+        "loss-not-finite",
+        "gradient-not-finite",
+        "cannot-overfit-one-batch",
+        "learns-without-input",
+        "update-too-large",
+        "weights-grow",
+        "underfitting",
+        "predicts-one-class",
+    ),
+    title="Gradients grow without bound",
+    why="""Each layer, and each step of a recurrent net, scales the gradient that passes back through it. When most factors are
+    above one, their product grows with depth: any rate that moves the last layers throws the first ones about.""",
+    fix="""Add residual connections or use fewer layers, match the initialisation to the activation, and clip the gradients
+    (in torch: torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0) before the step).""",
+)
+def exploding_gradients(
+    seen: Seen, *, deeper: float = DEEPER, hopeless: float = HOPELESS, growth: float = GROWTH
+) -> Iterator[Evidence | NotExamined]:
+    deep = _across_depth(seen)
+    grown = _over_steps(seen, growth)
+    if deep is None and not seen.all(Step):
+        yield NotExamined(f"fewer than {LEAST_LAYERS} layers have a gradient, and no step was seen")
+    if deep is not None and deep[0] > deeper:
+        ratio, first, last = deep
+        yield Evidence(
+            where=first.path,
+            summary=f"the gradient of {first.path} is {ratio:.1e} times that of {last.path}, from the start",
+            severity=Severity.ERROR if ratio > hopeless else Severity.WARNING,
+            numbers={"first": first.rms, "last": last.rms, "ratio": ratio},
+            series=(first.series, last.series),
+            strength=ratio / deeper,
+        )
+    elif grown is not None:
+        yield grown
+
+
+def _across_depth(seen: Seen) -> tuple[float, Tensor, Tensor] | None:
+    """How much larger the first layers' gradient is than the last ones', at the start and still at the end."""
+    matrices = {p.path for p in seen.one(Architecture).parameters if len(p.shape) > 1 and p.family not in LEFT_OUT}
+    layers = [g for g in seen.first(Role.GRADIENT) if g.path in matrices and g.statistics.all_finite and g.rms > 0]
+    if len(layers) < LEAST_LAYERS:
+        return None
+    quarter = max(1, len(layers) // 4)
+    first, last = layers[:quarter], layers[-quarter:]
+    ratios = [_typical(first, which) / max(g.rms_over_steps[which] for g in last) for which in (0, -1) if _moves(last, which)]
+    return (min(ratios), first[0], max(last, key=lambda g: g.rms)) if ratios else None
+
+
+def _typical(layers: list[Tensor], which: int) -> float:
+    return median(g.rms_over_steps[which] for g in layers)
+
+
+def _moves(layers: list[Tensor], which: int) -> bool:
+    return max(g.rms_over_steps[which] for g in layers) > 0
+
+
+def _over_steps(seen: Seen, growth: float) -> Evidence | None:
+    norms = [(s.step, s.gradient_norm) for s in seen.all(Step) if s.gradient_norm is not None]
+    if len(norms) < EARLY_STEPS + LASTING_STEPS:
+        return None
+    usual = max(n for _, n in norms[:EARLY_STEPS])
+    since = next((i for i in range(len(norms)) if all(n > growth * usual for _, n in norms[i:])), None)
+    if usual == 0 or since is None or len(norms) - since < LASTING_STEPS:
+        return None
+    step, latest = norms[since][0], norms[-1][1]
+    return Evidence(
+        summary=f"the norm of all gradients was {usual:.2g} in the first steps and is {latest:.2g} at step {norms[-1][0]}",
+        numbers={"first": usual, "latest": latest, "growth": latest / usual},
+        series=(Series("gradient norm", tuple(float(s) for s, _ in norms), tuple(n for _, n in norms)),),
+        fix="Bound what is minimised (a hinge, a sigmoid, weight decay), and clip the gradients before the step, in torch with "
+        "torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0).",
+        first_step=step,
+        last_step=norms[-1][0],
+        strength=latest / usual / growth,
+    )

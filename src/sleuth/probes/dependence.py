@@ -1,0 +1,93 @@
+"""Changes inputs and looks which outputs move: what depends on what."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from sleuth.core.errors import Unsupported
+from sleuth.core.observation import Observation
+from sleuth.core.stage import Stage
+from sleuth.core.trial import Dependence
+from sleuth.probes.exchanging import (
+    Rerun,
+    changed,
+    exchanges,
+    input_arrays,
+    movement,
+    require_plain_forward,
+    sample_count,
+)
+from sleuth.probes.mixing import Unclear, mixing
+from sleuth.probes.probe import Lab, probe
+
+# An input this much larger than every other one is what the model is about.
+MAIN_FACTOR = 4
+MOST_INPUTS = 8
+
+
+@probe(title="Exchanging inputs", stage=Stage.MODEL, rank=4, emits=(Dependence,), needs=("forward",))
+def dependence(lab: Lab) -> Iterator[Observation]:
+    require_plain_forward(lab)
+    snapshot = lab.bench.snapshot()
+    try:
+        yield _measure(lab, snapshot)
+    finally:
+        lab.bench.restore(snapshot)
+
+
+def _measure(lab: Lab, snapshot: Any) -> Dependence:
+    inputs = lab.batch.inputs
+    given = input_arrays(lab, inputs)
+    samples = sample_count(given)
+    rerun = Rerun(lab, snapshot)
+    base = rerun(inputs)
+    if not base:
+        raise Unsupported("the model returns no array of floats")
+    if not all(np.isfinite(v).all() for v in base.values()):
+        raise Unsupported("the outputs are not finite")
+    if movement(base, rerun(inputs)) > 0:
+        raise Unsupported("two passes over the same batch give different outputs, even in evaluation mode")
+    whole = _change(lab, snapshot, None)
+    by_input = {path: _change(lab, snapshot, path) for path in list(given)[:MOST_INPUTS]} if len(given) > 1 else {}
+    own, mixed, count, unclear, equivariant = 0.0, 0.0, 0, None, None
+    try:
+        own, mixed, count, equivariant = mixing(lab, rerun, base, samples)
+    except Unclear as error:
+        unclear = str(error)
+    return Dependence(samples, whole, own, mixed, count, by_input, _main(given), unclear, equivariant)
+
+
+def _change(lab: Lab, snapshot: Any, only: str | None) -> float:
+    """How far the outputs move when the inputs, or one of them, are exchanged: the first way that moves them counts.
+
+    Training mode is asked as well: an input may be used there alone, such as the previous words of a decoder.
+    """
+    differs = False
+    for training in (False, True):
+        rerun = Rerun(lab, snapshot, training)
+        base = rerun(lab.batch.inputs)
+        for change in exchanges(lab, lab.batch):
+            other = changed(lab, lab.batch.inputs, lambda p, v, c=change: c(p, v) if only in (None, p) else v)  # type: ignore[misc]
+            differs |= _differ(lab, other)
+            try:
+                moved = movement(base, rerun(other))
+            except (ValueError, RuntimeError, IndexError):  # this model does not take such values: another way may do
+                continue
+            if moved > 0:
+                return moved
+    if only is None and not differs:
+        raise Unsupported("all samples of the batch are the same, so there is nothing to exchange")
+    return 0.0 if differs else 1.0
+
+
+def _differ(lab: Lab, other: Any) -> bool:
+    given, fresh = input_arrays(lab, lab.batch.inputs), input_arrays(lab, other)
+    return any(not np.array_equal(given[p], fresh[p]) for p in given)
+
+
+def _main(given: dict[str, np.ndarray]) -> str | None:
+    sizes = {path: v.size for path, v in given.items()}
+    main = max(sizes, key=lambda path: sizes[path])
+    rest = max((size for path, size in sizes.items() if path != main), default=0)
+    return main if rest and given[main].dtype.kind == "f" and sizes[main] >= MAIN_FACTOR * rest else None

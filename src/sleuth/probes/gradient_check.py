@@ -1,0 +1,186 @@
+"""Compares gradients with central differences, in float64, along random directions.
+
+All parameters are moved together first: where that agrees, every one of them is right and a dozen passes were enough.
+Only a mismatch is worth the search for the parameter behind it.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sleuth.core.adapter import Bench, Gradients
+from sleuth.core.errors import Unsupported
+from sleuth.core.observation import Observation
+from sleuth.core.stage import Stage
+from sleuth.core.subject import Parts
+from sleuth.core.tree import leaves, map_arrays
+from sleuth.core.trial import GradientCheck, GradientError
+from sleuth.probes.probe import Lab, probe
+
+SAMPLES = 8
+MOST_PARAMETERS = 30
+DIRECTIONS = 3
+# Relative to the size of the weights: the largest still cross few kinks, the smallest stay above the rounding of float64.
+STEP_SIZES = (1e-3, 1e-4, 1e-5, 1e-6)
+# Off the exact zeros of fresh biases, where ReLU and absolute value have no derivative.
+JITTER = 1e-2
+# Agreement that needs no search, and a slope whose two sides or step sizes agree no better is no slope.
+RIGHT = 1e-4
+ROUGH = 0.1
+WAVERING = 1e-2
+# A change of the loss below this share of its size is rounding, whatever the gradient says.
+FLAT = 1e-12
+
+
+@probe(
+    title="Checking gradients numerically",
+    stage=Stage.MODEL,
+    rank=6,
+    emits=(GradientCheck,),
+    needs=("forward", "loss", "backward"),
+)
+def gradient_check(lab: Lab) -> Iterator[Observation]:
+    surface = _surface(lab)
+    together = [_compare(lab, surface, tuple(surface.gradients)) for _ in range(DIRECTIONS)]
+    smooth = [s for s in together if s is not None]
+    if smooth and all(s.error <= max(RIGHT, 3 * s.noise) and s.noise < WAVERING for s in smooth):
+        yield GradientCheck(tuple(_summed(path, smooth) for path in list(surface.gradients)[:MOST_PARAMETERS]), True)
+        return
+    found = []
+    for path in _chosen(list(surface.gradients)):
+        slopes = [_compare(lab, surface, (path,)) for _ in range(DIRECTIONS)]
+        if all(s is not None for s in slopes):
+            found.append(_summed(path, [s for s in slopes if s is not None]))
+    yield GradientCheck(tuple(found), True)
+
+
+@dataclass
+class Surface:
+    """The loss around one point, on a bench of its own."""
+
+    bench: Bench
+    batch: Parts
+    state: Any
+    weights: Mapping[str, np.ndarray]
+    gradients: Mapping[str, np.ndarray]
+    size: float  # of the loss
+    rng: np.random.Generator
+
+    def at(self, moved: Mapping[str, np.ndarray]) -> float:
+        self.bench.restore(self.state)
+        self.bench.set_training(False)
+        for path, values in moved.items():
+            self.bench.write(path, values)
+        return self.bench.loss(self.batch)
+
+
+@dataclass(frozen=True)
+class Slope:
+    analytic: float
+    numeric: float
+    noise: float  # by which the numerical slope wavers between two step sizes, relatively
+
+    @property
+    def error(self) -> float:
+        return abs(self.analytic - self.numeric) / max(abs(self.analytic), abs(self.numeric))
+
+
+def _surface(lab: Lab) -> Surface:
+    bench = lab.bench.double()
+    rng = lab.rng
+    for path in bench.paths():
+        values = lab.adapter.values(bench.parameter(path)).astype(np.float64)
+        bench.write(path, values + JITTER * _size(values) * rng.normal(size=values.shape))
+    state = bench.snapshot()
+    batch, result = _gradients(lab, bench, state)
+    reached = {path: lab.adapter.values(g).astype(np.float64).copy() for path, g in result.by_path.items() if g is not None}
+    if not reached:
+        raise Unsupported("the loss reaches no parameter")
+    if not np.isfinite(result.loss) or not all(np.isfinite(g).all() for g in reached.values()):
+        raise Unsupported("loss or gradients in float64 are not finite")
+    weights = {path: lab.adapter.values(bench.parameter(path)).astype(np.float64).copy() for path in reached}
+    return Surface(bench, batch, state, weights, reached, abs(result.loss), rng)
+
+
+def _gradients(lab: Lab, bench: Bench, state: Any) -> tuple[Parts, Gradients]:
+    """Of a few samples; of all where the model wants all, such as the nodes of one graph."""
+    error: Exception | None = None
+    for batch in (_few(lab), lab.batch):
+        bench.restore(state)
+        bench.set_training(False)
+        try:
+            return batch, bench.gradients(batch)
+        except Exception as raised:
+            error = raised
+    reason = (str(error).splitlines() or [""])[0]
+    raise Unsupported(f"the model does not compute in float64: {type(error).__name__}: {reason}")
+
+
+def _few(lab: Lab) -> Parts:
+    batch = lab.batch
+    arrays = [a for _, a in leaves(batch.inputs, lab.adapter.is_array) if len(a.shape)]
+    count = arrays[0].shape[0] if arrays else 0
+
+    def cut(array: Any) -> Any:
+        return array[:SAMPLES] if len(array.shape) and array.shape[0] == count else array
+
+    return Parts(*(map_arrays(part, cut, lab.adapter.is_array) for part in (batch.inputs, batch.target, batch.raw)))
+
+
+def _compare(lab: Lab, surface: Surface, paths: tuple[str, ...]) -> Slope | None:
+    """Slopes along one direction; None where the loss is flat or has a kink there."""
+    lab.tick()
+    direction = {path: _direction(surface, path) for path in paths}
+    analytic = float(sum(np.vdot(surface.gradients[path], d) for path, d in direction.items()))
+    middle = surface.at({})
+    numeric = []
+    for h in STEP_SIZES:
+        up, down = (surface.at({p: surface.weights[p] + s * h * d for p, d in direction.items()}) for s in (1, -1))
+        if not np.isfinite([up, down]).all():
+            return None
+        sides = (up - middle) / h, (middle - down) / h
+        numeric.append((sum(sides) / 2, abs(sides[0] - sides[1]), FLAT * max(surface.size, FLAT) / h))
+    # Two neighbouring step sizes that agree best are neither too coarse nor lost in rounding.
+    best = min(range(1, len(numeric)), key=lambda i: abs(numeric[i][0] - numeric[i - 1][0]))
+    slope, kink, rounding = numeric[best]
+    scale = max(abs(slope), abs(analytic))
+    if abs(slope) <= rounding or scale == 0 or kink > ROUGH * abs(slope):
+        return None
+    noise = abs(slope - numeric[best - 1][0]) / scale
+    return Slope(analytic, slope, noise) if noise <= ROUGH else None
+
+
+def _direction(surface: Surface, path: str) -> np.ndarray:
+    """Half along the gradient, so that the slope is not lost, half at random, so that no part is left out.
+
+    Entries without gradient stay: the row of an embedding that stands for padding has none on purpose.
+    """
+    weights, gradient = surface.weights[path], surface.gradients[path]
+    random = surface.rng.normal(size=weights.shape)
+    along: np.ndarray | float = 0.0
+    if gradient.any():
+        random, along = random * (gradient != 0), gradient / np.linalg.norm(gradient)
+    sign = surface.rng.choice([-1.0, 1.0])
+    return np.asarray(sign * _size(weights) * (along + random / np.linalg.norm(random)))
+
+
+def _size(values: np.ndarray) -> float:
+    return max(float(np.sqrt(np.mean(values**2))) if values.size else 0.0, 1e-2)
+
+
+def _chosen(paths: list[str]) -> list[str]:
+    """Spread evenly over the model, first and last included."""
+    if len(paths) <= MOST_PARAMETERS:
+        return paths
+    return [paths[i] for i in np.linspace(0, len(paths) - 1, MOST_PARAMETERS).round().astype(int)]
+
+
+def _summed(path: str, slopes: list[Slope]) -> GradientError:
+    """The mildest direction speaks: a mismatch counts only where every direction shows it."""
+    mildest = min(slopes, key=lambda s: s.error)
+    ratios = [s.analytic / s.numeric for s in slopes]
+    steady = max(ratios) - min(ratios) < 1e-3 * abs(float(np.mean(ratios)))
+    noise = max(s.noise for s in slopes)
+    return GradientError(path, mildest.error, mildest.analytic, mildest.numeric, noise, ratios[0] if steady else None)

@@ -1,0 +1,129 @@
+"""Memorises one batch: as the user set it up, at a rate found by a range test, and once more without its inputs."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from sleuth.core.errors import Unsupported
+from sleuth.core.observation import Absent, Observation
+from sleuth.core.stage import Stage
+from sleuth.core.trial import Ablation, Overfit
+from sleuth.probes.ablation import found_out, without_inputs
+from sleuth.probes.floors import Floor, floor_of
+from sleuth.probes.memorising import Run, memorise
+from sleuth.probes.one_batch import Samples, few_samples
+from sleuth.probes.probe import Lab, OutOfTime, probe
+from sleuth.probes.rates import sweep, use_working_rate
+
+STEPS = 300
+# The searching run decides, so it gets longer.
+SEARCH_STEPS = 600
+# What counts as learned by heart (core.trial.Overfit.remaining), with a little to spare.
+LEARNED = 0.008
+# The rate of the range test first; where that fails, a safer one.
+SAFER = 10.0
+
+
+@dataclass(frozen=True)
+class Attempt:
+    rate: float | None  # None: as the user set it up
+    run: Run
+
+
+@probe(
+    title="Memorising one batch",
+    stage=Stage.BATCH,
+    rank=10,
+    emits=(Overfit, Ablation),
+    needs=("forward", "loss", "backward"),
+    share=0.3,
+)
+def overfit(lab: Lab) -> Iterator[Observation]:
+    start = lab.bench.snapshot()
+    try:
+        samples = few_samples(lab)
+        lab.bench.restore(start)
+        floor = floor_of(lab, samples.batch, samples.distinct)
+        trial, best = _memorise(lab, samples, floor, start)
+        yield trial
+        yield from _ablate(lab, samples, floor, start, trial, best)
+    finally:
+        lab.bench.restore(start)
+
+
+def _memorise(lab: Lab, samples: Samples, floor: Floor, start: Any) -> tuple[Overfit, Attempt]:
+    goal = _goal(lab, samples, floor, start)
+    # Half of the time for the user's rate, so that the search for a better one is not left out.
+    half = (lab.clock() + min(lab.probe_deadline, lab.started + lab.budget_seconds)) / 2
+    lab.bench.restore(start)
+    lr = use_working_rate(lab)
+    own = Attempt(None, memorise(lab, samples.batch, STEPS, lambda losses: losses[-1] <= goal, lambda: lab.clock() > half))
+    if not own.run.losses:
+        raise OutOfTime
+    tries = [] if own.run.losses[-1] <= goal else _search(lab, samples, goal, start)
+    tuned = min((a for a in tries if a.run.losses), key=lambda a: a.run.final, default=None)
+    trial = Overfit(
+        samples=samples.count or 0,
+        steps=STEPS,
+        floor=floor.value or 0.0,
+        floor_reason=floor.reason,
+        losses=own.run.losses,
+        lr=lr,
+        tuned_lr=tuned.rate if tuned else None,
+        tuned_losses=tuned.run.losses if tuned else (),
+        floor_known=floor.value is not None,
+        plain=floor.plain,
+        complete=own.run.losses[-1] <= goal or (not lab.time_is_up() and all(a.run.complete for a in tries)),
+    )
+    return trial, min((a for a in (own, tuned) if a), key=lambda a: a.run.final)
+
+
+def _goal(lab: Lab, samples: Samples, floor: Floor, start: Any) -> float:
+    """The loss at which the batch counts as learned by heart; no loss where none can be named."""
+    lab.bench.restore(start)
+    lab.bench.set_training(True)
+    first = lab.bench.loss(samples.batch)
+    if not math.isfinite(first):
+        raise Unsupported("the loss of the first samples is not a finite number")
+    bottom = floor.value or 0.0
+    return bottom + LEARNED * (first - bottom) if first > bottom else -math.inf
+
+
+def _search(lab: Lab, samples: Samples, goal: float, start: Any) -> list[Attempt]:
+    """At the rate of a range test on this batch, and at a safer one where that is not enough."""
+    lab.bench.restore(start)
+    found = sweep(lab, [samples.batch], lab.time_is_up)
+    tries: list[Attempt] = []
+    for rate in (found.suggested, found.suggested / SAFER) if found.suggested else ():
+        lab.bench.restore(start)
+        run = memorise(lab, samples.batch, SEARCH_STEPS, lambda losses: losses[-1] <= goal, lab.time_is_up, rate=rate)
+        tries.append(Attempt(rate, run))
+        if run.losses and run.losses[-1] <= goal:
+            break
+    return tries
+
+
+def _ablate(lab: Lab, samples: Samples, floor: Floor, start: Any, trial: Overfit, best: Attempt) -> Iterator[Observation]:
+    """The same run with every sample's input replaced by that of the first."""
+    try:
+        blank = without_inputs(lab, samples)
+    except Unsupported as reason:
+        yield Absent(Ablation, str(reason))
+        return
+    lab.bench.restore(start)
+    if best.rate is None:
+        use_working_rate(lab)
+    done = found_out(floor.value or 0.0, floor.constant, len(best.run.losses))
+    run = memorise(lab, blank, max(STEPS, len(best.run.losses)), done, lab.time_is_up, rate=best.rate)
+    if not run.complete or not run.losses:
+        raise OutOfTime
+    learned = trial.remaining(best.run.losses) <= LEARNED
+    yield Ablation(
+        steps=len(run.losses),
+        losses=best.run.losses,
+        blank_losses=run.losses,
+        constant_floor=floor.constant,
+        floor=floor.value,
+        stalled=trial.complete and not learned,
+    )

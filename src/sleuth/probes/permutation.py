@@ -1,0 +1,112 @@
+"""The loss of a batch whose samples got each other's targets."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from sleuth.core.errors import Unsupported
+from sleuth.core.observation import Observation
+from sleuth.core.stage import Stage
+from sleuth.core.subject import Parts
+from sleuth.core.tree import leaves
+from sleuth.core.trial import TargetPermutation
+from sleuth.probes.one_batch import change_target, sample_count
+from sleuth.probes.probe import Lab, probe
+
+PERMUTATIONS = 4
+REPLACEMENTS = 2
+# Sums in another order differ by this much in float32.
+ROUNDING = 1e-6
+SAME_GRADIENT = 1e-4
+
+
+@probe(
+    title="Swapping targets between samples",
+    stage=Stage.BATCH,
+    rank=6,
+    emits=(TargetPermutation,),
+    needs=("forward", "loss", "backward"),
+    share=0.05,
+)
+def permutation(lab: Lab) -> Iterator[Observation]:
+    batch = lab.batch
+    size = _samples_with_targets(lab, batch)
+    start = lab.bench.snapshot()
+    try:
+        loss, again = _loss(lab, batch, start), _loss(lab, batch, start)
+        rounding = abs(loss - again) + ROUNDING * abs(loss)
+        rng = lab.rng
+        shuffled = [_with_targets(lab, batch, rng.permutation(size)) for _ in range(PERMUTATIONS)]
+        permuted = tuple(_loss(lab, other, start) for other in shuffled)
+        alike = [_with_targets(lab, batch, np.full(size, row)) for row in _first_of_each(lab, batch)[:REPLACEMENTS]]
+        replaced = tuple(_loss(lab, other, start) for other in alike)
+        differ = False
+        if all(abs(other - loss) <= rounding for other in permuted + replaced):
+            _refuse_unsupervised(lab, batch, size)
+            differ = _gradients_differ(lab, batch, [*shuffled, *alike], start)
+        distinct = len(_first_of_each(lab, batch))
+        yield TargetPermutation(loss, permuted, distinct, rounding, replaced, differ)
+    finally:
+        lab.bench.restore(start)
+
+
+def _samples_with_targets(lab: Lab, batch: Parts) -> int:
+    arrays = [a for _, a in leaves(batch.target, lab.adapter.is_array)]
+    if not arrays:
+        raise Unsupported("no target could be told from the inputs")
+    size = sample_count(lab, batch)
+    if size is None:
+        raise Unsupported("the batch cannot be cut into samples")
+    if len(_first_of_each(lab, batch)) < 2:
+        raise Unsupported("all samples of the batch have the same target")
+    return size
+
+
+def _first_of_each(lab: Lab, batch: Parts) -> np.ndarray:
+    """The first sample of each different target."""
+    arrays = [lab.adapter.values(a) for _, a in leaves(batch.target, lab.adapter.is_array)]
+    rows = np.concatenate([a.reshape(len(a), -1).astype(np.float64) for a in arrays], axis=1)
+    _, first = np.unique(rows, axis=0, return_index=True)
+    return np.sort(first)
+
+
+def _with_targets(lab: Lab, batch: Parts, rows: np.ndarray) -> Parts:
+    return change_target(lab, batch, lambda array: lab.adapter.like(lab.adapter.values(array)[rows], array))
+
+
+def _loss(lab: Lab, batch: Parts, start: Any) -> float:
+    """From the same random state each time: dropout or sampling in the loss must not look like an effect."""
+    lab.tick()
+    lab.bench.restore(start)
+    lab.bench.set_training(False)
+    return lab.bench.loss(batch)
+
+
+def _gradients_differ(lab: Lab, batch: Parts, others: list[Parts], start: Any) -> bool:
+    """A last layer of zeros gives the same loss whatever the targets are; its gradient tells."""
+
+    def gradients(of: Parts) -> list[np.ndarray]:
+        lab.bench.restore(start)
+        lab.bench.set_training(False)
+        found = lab.bench.gradients(of).by_path.values()
+        return [np.array(lab.adapter.values(g), dtype=np.float64) for g in found if g is not None]
+
+    own = gradients(batch)
+    scale = sum(float(np.abs(g).sum()) for g in own)
+    for other in others:
+        lab.tick()
+        theirs = gradients(other)
+        gap = sum(float(np.abs(a - b).sum()) for a, b in zip(own, theirs, strict=False))
+        if len(own) != len(theirs) or gap > SAME_GRADIENT * max(scale, sum(float(np.abs(g).sum()) for g in theirs)):
+            return True
+    return False
+
+
+def _refuse_unsupervised(lab: Lab, batch: Parts, size: int) -> None:
+    """A training without labels may be handed labels all the same."""
+    if lab.subject.step is not None:
+        raise Unsupported("your step does not use the targets, as is right where a training needs no labels")
+    outputs = [a.shape for _, a in leaves(lab.bench.forward(batch.inputs), lab.adapter.is_array)]
+    if len(outputs) != 1 or not len(outputs[0]) or outputs[0][0] != size:
+        raise Unsupported("the loss does not use the targets, but it may find its own among the outputs")

@@ -1,0 +1,55 @@
+"""What an adapter must do before it can describe or run anything."""
+
+import random
+
+import numpy as np
+
+from sleuth.core.adapter import Adapter, Describes, Inspects, Steps, Traces, Watches
+from sleuth.core.tree import leaves, map_arrays
+from sleuth.testing.conformance.rule import CLASSES, FEATURES, native, rule, subject
+from sleuth.testing.kit import Kit
+
+CAPABILITIES: tuple[type, ...] = (Adapter, Describes, Steps, Watches, Traces, Inspects)
+
+
+@rule(Adapter)
+def trees_of_arrays_are_walked_in_order(adapter: Adapter, kit: Kit) -> None:
+    one, two = native(kit, np.ones((2, 2), np.float32)), native(kit, np.zeros((2, 1), np.float32))
+    tree = {"a": (one, "word", 3), "b": [two]}
+    assert [path for path, _ in leaves(tree, adapter.is_array)] == ["a.0", "b.0"]
+    doubled = map_arrays(tree, lambda a: a + a, adapter.is_array)
+    assert doubled["a"][1:] == ("word", 3)
+    assert np.array_equal(adapter.values(doubled["a"][0]), np.full((2, 2), 2.0))
+    assert not any(adapter.is_array(thing) for thing in (1, 2.0, "three", None, [1], {"a": 1}))
+
+
+@rule(Adapter)
+def only_models_of_its_own_are_claimed(adapter: Adapter, kit: Kit) -> None:
+    model = kit.mlp(FEATURES, CLASSES)
+    assert adapter.claims(model)
+    assert not any(adapter.claims(thing) for thing in (None, 3, "model", np.zeros(3), [model], type(model), print))
+
+
+@rule(Adapter)
+def a_capability_is_there_as_a_whole_or_not_at_all(adapter: Adapter, kit: Kit) -> None:
+    for kind in CAPABILITIES:
+        methods: frozenset[str] = getattr(kind, "__abstractmethods__", frozenset())
+        assert isinstance(adapter, kind) or not any(hasattr(adapter, name) for name in methods), kind.__name__
+
+
+@rule(Adapter)
+def random_states_are_preserved(adapter: Adapter, kit: Kit) -> None:
+    given, twin = subject(kit), subject(kit)
+    python, numpy = random.getstate(), np.random.get_state()[1].copy()  # type: ignore[index]
+    try:
+        with adapter.preserve(given):
+            random.random()
+            np.random.random()
+            list(given.train)
+            raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        pass
+    assert random.getstate() == python
+    assert np.array_equal(np.random.get_state()[1], numpy)  # type: ignore[index]
+    after, untouched = (adapter.values(next(iter(s.train))[1]) for s in (given, twin))
+    assert np.array_equal(after, untouched), "the loader's own generator went on"

@@ -1,0 +1,402 @@
+"""unregistered-layers, frozen-parameters, disconnected-parameters and parameters-not-optimised."""
+
+import copy
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from sleuth.core.stage import Confidence, Severity
+from tests.checks.looking import look, training
+from tests.material import digits
+
+WIRING = ("unregistered-layers", "frozen-parameters", "disconnected-parameters", "parameters-not-optimised")
+
+
+class Holder:
+    def __init__(self, layer: nn.Module) -> None:
+        self.layer = layer
+
+
+class Keeping(nn.Module):
+    """A hidden layer kept in some way; `used` finds it again."""
+
+    def __init__(self, keep, used) -> None:
+        super().__init__()
+        self.kept = keep(nn.Linear(64, 32))
+        self.head = nn.Linear(32, 10)
+        self._used = used
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(torch.relu(self._used(self.kept)(x)))
+
+
+STRAYS = {
+    "list": (lambda layer: [layer], lambda kept: kept[0]),
+    "tuple": (lambda layer: (layer,), lambda kept: kept[0]),
+    "dict": (lambda layer: {"a": layer}, lambda kept: kept["a"]),
+    "object": (Holder, lambda kept: kept.layer),
+    "nested": (lambda layer: {"a": [Holder(layer)]}, lambda kept: kept["a"][0].layer),
+}
+
+
+@pytest.mark.parametrize("how", STRAYS)
+def test_a_layer_is_found_wherever_it_hides_with_the_line_that_put_it_there(how: str) -> None:
+    found = look(training(Keeping(*STRAYS[how])), "unregistered-layers").one()
+    assert found.where == "kept"
+    assert found.location is not None
+    assert Path(found.location.file) == Path(__file__)
+    assert "self.kept = keep" in found.location.text
+    assert found.confidence is (Confidence.LIKELY if how == "object" else Confidence.CERTAIN)
+
+
+def test_a_plain_tensor_that_wants_a_gradient_is_found() -> None:
+    class Scaled(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.scale = torch.ones(64, requires_grad=True)
+            self.head = nn.Linear(64, 10)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.head(x * self.scale)
+
+    assert "nn.Parameter" in look(training(Scaled()), "unregistered-layers").one().fix
+
+
+def test_layers_outside_the_model_are_fine_when_frozen_registered_as_well_or_optimised() -> None:
+    frozen = Keeping(lambda layer: [layer.requires_grad_(False)], lambda kept: kept[0])
+    assert not look(training(frozen), *WIRING).findings
+    both = Keeping(*STRAYS["list"])
+    both.add_module("also", both.kept[0])
+    assert not look(training(both), *WIRING).findings
+    held = Keeping(*STRAYS["list"])
+    optimiser = torch.optim.Adam([*held.parameters(), *held.kept[0].parameters()])
+    assert not look(training(held, optimizer=optimiser), *WIRING).findings
+
+
+def mlp() -> nn.Sequential:
+    return nn.Sequential(nn.Linear(64, 48), nn.ReLU(), nn.Linear(48, 32), nn.ReLU(), nn.Linear(32, 10))
+
+
+def test_a_frozen_last_layer_is_accused_while_others_learn() -> None:
+    model = mlp()
+    model[4].requires_grad_(False)
+    found = look(training(model), "frozen-parameters").one()
+    assert found.where == "4.weight"
+    assert found.severity is Severity.WARNING
+
+
+def test_a_frozen_layer_in_the_middle_is_worth_a_hint() -> None:
+    model = mlp()
+    model[2].requires_grad_(False)
+    assert look(training(model), "frozen-parameters").one().severity is Severity.HINT
+
+
+class Moco(nn.Module):
+    """A frozen momentum copy, run last, without a graph."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.student = nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10))
+        self.teacher = copy.deepcopy(self.student).requires_grad_(False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        scores = self.student(x)
+        with torch.no_grad():
+            self.teacher(x)
+        return scores
+
+
+class Adapted(nn.Module):
+    """A frozen base with small adapters that learn, and a prompt."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.prompt = nn.Parameter(torch.randn(64) * 0.02)
+        self.base = nn.ModuleList([nn.Linear(64, 64), nn.Linear(64, 64)]).requires_grad_(False)
+        self.down = nn.ModuleList([nn.Linear(64, 4), nn.Linear(64, 4)])
+        self.up = nn.ModuleList([nn.Linear(4, 64), nn.Linear(4, 64)])
+        self.head = nn.Linear(64, 10)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = x + self.prompt
+        for base, down, up in zip(self.base, self.down, self.up, strict=True):
+            x = torch.relu(base(x) + up(down(x)))
+        return self.head(x)
+
+
+def frozen(model: nn.Module, *parts: int) -> nn.Module:
+    for part in parts:
+        model[part].requires_grad_(False)
+    return model
+
+
+def only_biases(model: nn.Module) -> nn.Module:
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad_(name.endswith("bias"))
+    return model
+
+
+def frozen_norm() -> nn.Module:
+    return frozen(nn.Sequential(nn.Linear(64, 32), nn.BatchNorm1d(32), nn.ReLU(), nn.Linear(32, 10)), 1)
+
+
+DELIBERATE = {
+    "trunk": lambda: frozen(mlp(), 0, 2),
+    "first layer": lambda: frozen(mlp(), 0),
+    "momentum teacher": Moco,
+    "adapters": Adapted,
+    "biases only": lambda: only_biases(mlp()),
+    "norm": frozen_norm,
+    "input and output layers only": lambda: frozen(
+        nn.Sequential(
+            nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10)
+        ),
+        2,
+        4,
+    ),
+    "frozen decoder": lambda: frozen(mlp(), 2, 4),
+}
+
+
+@pytest.mark.parametrize("name", DELIBERATE)
+def test_freezing_that_is_somebodys_plan_is_not_accused(name: str) -> None:
+    assert not look(training(DELIBERATE[name]()), *WIRING).findings
+
+
+class Wired(nn.Module):
+    """Features, something between, a head."""
+
+    def __init__(self, between) -> None:
+        super().__init__()
+        self.features, self.head, self.between = nn.Linear(64, 32), nn.Linear(32, 10), between
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.between(self, x)
+
+
+def under_no_grad(model: Wired, x: torch.Tensor) -> torch.Tensor:
+    with torch.no_grad():
+        hidden = model.features(x)
+    return model.head(hidden)
+
+
+def through_numpy(model: Wired, x: torch.Tensor) -> torch.Tensor:
+    hidden = np.tanh(model.features(x).detach().numpy())
+    return model.head(torch.from_numpy(hidden))
+
+
+def through_a_buffer(model: Wired, x: torch.Tensor) -> torch.Tensor:
+    hidden = model.features(x)
+    kept = torch.zeros_like(hidden)
+    kept.data.copy_(hidden.data)
+    return model.head(kept)
+
+
+CUTS = {
+    "detach": lambda m, x: m.head(m.features(x).detach()),
+    "data": lambda m, x: m.head(m.features(x).data),
+    "no_grad": under_no_grad,
+    "argmax": lambda m, x: m.head(nn.functional.one_hot(m.features(x).argmax(1), 32).float()),
+    "gt": lambda m, x: m.head((m.features(x) > 0).float()),
+    "tensor": lambda m, x: m.head(torch.tensor(m.features(x), requires_grad=True)),
+    "numpy": through_numpy,
+    "tolist": lambda m, x: m.head(torch.tensor(m.features(x).tolist())),
+    "data of a buffer": through_a_buffer,
+}
+
+
+@pytest.mark.parametrize("operation", CUTS)
+def test_the_place_where_the_graph_is_cut_is_named(operation: str) -> None:
+    found = look(training(Wired(CUTS[operation])), "disconnected-parameters").one()
+    assert found.severity is Severity.ERROR
+    assert found.where == "features"
+    assert found.numbers["operation"] == operation.split()[0]
+    assert found.location is not None
+    assert Path(found.location.file) == Path(__file__)
+    assert found.confidence is (Confidence.LIKELY if operation in ("numpy", "tolist") else Confidence.CERTAIN)
+
+
+def test_a_loss_without_any_graph_is_a_cut_of_everything() -> None:
+    found = look(training(Wired(lambda m, x: m.head(m.features(x)).detach())), "disconnected-parameters").one()
+    assert "none of the 4 parameters" in found.summary
+
+
+def test_an_unused_layer_and_a_thrown_away_result_are_told_apart() -> None:
+    class Skipping(nn.Module):
+        def __init__(self, compute: bool) -> None:
+            super().__init__()
+            self.hidden, self.head, self.compute = nn.Linear(64, 64), nn.Linear(64, 10), compute
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            if self.compute:
+                self.hidden(x)
+            return self.head(x)
+
+    unused = look(training(Skipping(compute=False)), "disconnected-parameters").one()
+    assert "nothing in the forward pass uses them" in unused.summary
+    thrown = look(training(Skipping(compute=True)), "disconnected-parameters").one()
+    assert "thrown away" in thrown.summary
+    assert thrown.severity is Severity.ERROR
+
+
+def test_a_small_unused_part_is_worth_a_hint_only() -> None:
+    class Pooled(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.body, self.pooler, self.head = nn.Linear(64, 256), nn.Linear(8, 8), nn.Linear(256, 10)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.head(torch.relu(self.body(x)))
+
+    assert look(training(Pooled()), "disconnected-parameters").one().severity is Severity.HINT
+
+
+class Straight(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return (x > 0).float()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient
+
+
+class Experts(nn.Module):
+    """Each sample goes to one expert: one batch may pass an expert by."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = nn.Linear(64, 12)
+        self.experts = nn.ModuleList([nn.Linear(64, 10) for _ in range(12)])
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        weights = self.gate(x).softmax(1)
+        choice = weights.argmax(1)
+        out = torch.zeros(len(x), 10)
+        for i, expert in enumerate(self.experts):
+            rows = choice == i
+            if rows.any():
+                out[rows] = expert(x[rows]) * weights[rows, i : i + 1]
+        return out
+
+
+def with_metrics(model: Wired, x: torch.Tensor) -> torch.Tensor:
+    hidden = model.features(x)
+    model.activity = (hidden.detach().norm().item(), hidden.argmax(1).tolist(), hidden.data.mean())
+    return model.head(hidden)
+
+
+def straight_through_by_detach(model: Wired, x: torch.Tensor) -> torch.Tensor:
+    hidden = model.features(x)
+    return model.head(hidden + (hidden.round() - hidden).detach())
+
+
+def checkpointed(model: Wired, x: torch.Tensor) -> torch.Tensor:
+    from torch.utils.checkpoint import checkpoint
+
+    return model.head(checkpoint(model.features, x, use_reentrant=False))
+
+
+CONNECTED = {
+    "metrics": lambda: Wired(with_metrics),
+    "straight through by detach": lambda: Wired(straight_through_by_detach),
+    "straight through by hand": lambda: Wired(lambda m, x: m.head(Straight.apply(m.features(x)))),
+    "checkpoint": lambda: Wired(checkpointed),
+    "experts": Experts,
+    "attention": lambda: nn.Sequential(
+        nn.Unflatten(1, (8, 8)),
+        nn.TransformerEncoderLayer(8, 2, 16, batch_first=True),
+        nn.Flatten(),
+        nn.Linear(64, 10),
+    ),
+    "multiplied by hand": lambda: Wired(lambda m, x: m.head(nn.functional.linear(x, m.features.weight, m.features.bias))),
+}
+
+
+@pytest.mark.parametrize("name", CONNECTED)
+def test_detached_metrics_and_tricks_that_keep_the_gradient_are_fine(name: str) -> None:
+    assert not look(training(CONNECTED[name]()), *WIRING).findings
+
+
+def test_a_stop_gradient_between_two_views_is_fine() -> None:
+    class Siamese(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.encoder, self.predictor = nn.Linear(64, 32), nn.Linear(32, 32)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.encoder(x)
+
+    def step(model: Siamese, batch: list[torch.Tensor]) -> torch.Tensor:
+        one, other = (model(batch[0] + 0.1 * torch.randn_like(batch[0])) for _ in range(2))
+        return -nn.functional.cosine_similarity(model.predictor(one), other.detach()).mean()
+
+    assert not look(training(Siamese(), step=step), *WIRING, "gradient-wrong").findings
+
+
+class Autoencoder(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.encoder, self.decoder = nn.Linear(64, 16), nn.Linear(16, 64)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.decoder(torch.relu(self.encoder(x)))
+
+
+def test_a_part_that_the_optimiser_was_not_given_is_named_with_the_doubt() -> None:
+    model, x = Autoencoder(), digits()[0]
+    subject = training(model, nn.MSELoss(), (x, x), torch.optim.Adam(model.encoder.parameters()))
+    found = look(subject, "parameters-not-optimised").one()
+    assert "all of decoder" in found.summary
+    assert found.confidence is Confidence.LIKELY
+
+
+def test_an_optimiser_of_an_older_copy_is_certain() -> None:
+    model = mlp()
+    optimiser = torch.optim.SGD(copy.deepcopy(model).parameters(), lr=0.1)
+    found = look(training(model, optimizer=optimiser), "parameters-not-optimised").one()
+    assert "6 tensors that are no longer part of the model" in found.summary
+    assert found.confidence is Confidence.CERTAIN
+
+
+def test_tied_weights_groups_and_parameters_of_the_loss_are_fine() -> None:
+    class Tied(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second = nn.Linear(64, 64), nn.Linear(64, 64)
+            self.second.weight = self.first.weight
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.second(torch.relu(self.first(x)))
+
+    model, x = Tied(), digits()[0]
+    temperature = nn.Parameter(torch.ones(()))
+    optimiser = torch.optim.Adam([{"params": model.parameters()}, {"params": [temperature], "lr": 1e-2}])
+    subject = training(model, lambda out, y: ((out - y) ** 2).mean() * temperature**2, (x, x), optimiser)
+    assert not look(subject, *WIRING).findings
+
+
+def test_the_other_net_of_a_gan_may_have_an_optimiser_of_its_own() -> None:
+    class Both(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.generator, self.critic = nn.Linear(8, 64), nn.Linear(64, 1)
+
+    def step(model: Both, batch: list[torch.Tensor]) -> torch.Tensor:
+        fake = model.generator(torch.randn(len(batch[0]), 8)).detach()
+        return model.critic(fake).mean() - model.critic(batch[0]).mean()
+
+    model = Both()
+    subject = training(model, optimizer=torch.optim.Adam(model.critic.parameters()), step=step)
+    assert not look(subject, *WIRING).findings
+
+
+def test_without_an_optimiser_nothing_is_said_about_it() -> None:
+    from dataclasses import replace
+
+    seen = look(replace(training(mlp()), optimizer=None), "parameters-not-optimised")
+    assert not seen.findings
+    assert "no optimiser" in seen.not_examined["parameters-not-optimised"]

@@ -1,0 +1,37 @@
+"""Sick trainings written from an illness's description alone, by someone who had not read its check.
+
+A module is named after its check; each public function in it builds one training that has that illness and no other.
+"""
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable
+
+from sleuth import Subject
+
+STAGES = ("data", "model", "batch", "hyperparameters")
+
+
+def discover() -> list[tuple[str, str, Callable[[], Subject]]]:
+    """(check, variant, builder) for every confounder."""
+    return [found for stage in STAGES for found in _of_stage(stage)]
+
+
+def _of_stage(stage: str) -> list[tuple[str, str, Callable[[], Subject]]]:
+    package = importlib.import_module(f"{__name__}.{stage}")
+    names = sorted(module.name for module in pkgutil.iter_modules(package.__path__))
+    modules = [importlib.import_module(f"{package.__name__}.{name}") for name in names]
+    return [
+        (module.__name__.rsplit(".", 1)[1].replace("_", "-"), variant, builder)
+        for module in modules
+        for variant, builder in vars(module).items()
+        if _builds(builder, module.__name__)
+    ]
+
+
+def _builds(candidate: object, module: str) -> bool:
+    if not inspect.isfunction(candidate) or candidate.__module__ != module or candidate.__name__.startswith("_"):
+        return False
+    signature = inspect.signature(candidate)
+    return signature.return_annotation is Subject and not signature.parameters

@@ -1,0 +1,1 @@
+"""Illnesses that one batch brings to light."""

@@ -1,0 +1,1 @@
+"""Illnesses of the model and of what it hands to the loss."""
