@@ -276,6 +276,17 @@ def test_a_model_without_a_loss_says_so() -> None:
     assert report.not_examined["vanishing-gradients"] == "no loss was given, and the model has no compute_loss(x, y)"
 
 
+def test_a_bias_whose_gradient_is_averaged_twice_is_named_first() -> None:
+    class Averaged(Net):
+        def backward(self, grad: np.ndarray) -> Any:
+            first, bias, *others = super().backward(grad)
+            return [first, bias / len(grad), *others]
+
+    report = examine(Averaged(), (X, Y), loss=Pair(), optimizer=0.5, progress=False)
+    assert [c.finding.name for c in report.culprits] == ["gradient-wrong"], report.to_text()
+    assert report.culprits[0].finding.where == "b1"
+
+
 def test_a_gradient_too_many_is_told() -> None:
     class TooMany(Net):
         def backward(self, grad: np.ndarray) -> Any:

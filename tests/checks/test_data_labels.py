@@ -175,6 +175,12 @@ def test_a_target_sorted_by_size_is_named() -> None:
     assert found(sorted_report) == [("data-not-shuffled", "warning")]
 
 
+def test_a_shuffled_target_of_few_values_is_silent() -> None:
+    x, y = cancer()
+    for target in (2.0 * y - 1, 0.0 * y + 5):
+        assert found(judge(mlp(30, 16, 1), loader(x, target.astype(np.float32)[:, None]), nn.MSELoss())) == []
+
+
 def test_a_whole_set_in_one_batch_has_no_order() -> None:
     report = judge(mlp(64, 10), loader(*by_class(), batch_size=2000, shuffle=False))
     assert found(report) == []

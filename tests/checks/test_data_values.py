@@ -201,3 +201,21 @@ def test_signs_are_no_probabilities() -> None:
     assert "(y + 1) / 2" in report.findings[0].fix
     soft = np.clip(y, 0.05, 0.95).astype(np.float32)[:, None]
     assert names(judge(mlp(30, 16, 1), loader(x, soft), nn.BCEWithLogitsLoss())) == []
+
+
+class Packed(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.body, self.head = nn.GRU(8, 8, batch_first=True), nn.Linear(8, 10)
+
+    def forward(self, sequence: nn.utils.rnn.PackedSequence) -> torch.Tensor:
+        return self.head(self.body(sequence)[1][0])
+
+
+def test_a_packed_sequence_reaches_the_model_in_one_piece() -> None:
+    x, y = map(torch.as_tensor, digit_images())
+    pack = partial(nn.utils.rnn.pack_padded_sequence, lengths=torch.full((32,), 8), batch_first=True)
+    batches = [(pack(x[i : i + 32, 0]), y[i : i + 32]) for i in range(0, 320, 32)]
+    report = judge(Packed(), batches)
+    assert names(report) == []
+    assert "input-dtype" in report.clear

@@ -54,7 +54,9 @@ FORWARD = {
         "Linear(512→10) gets 192 features: make it Linear(192, 10) or flatten from dim 1",
     ),
     "flatten forgotten": (Net(nn.Linear(192, 10)), IMAGES, "shape", "parts.0", "x.flatten(1)"),
-    "flattened the batch too": (Net(nn.Flatten(0), nn.Linear(192, 10)), IMAGES, "shape", "parts.1", "x.flatten(1) instead of x.flatten()"),
+    "flattened the batch too": (
+        Net(nn.Flatten(0), nn.Linear(192, 10)), IMAGES, "shape", "parts.1", "x.flatten(1) instead of x.flatten()",
+    ),
     "channels last": (Net(nn.Conv2d(3, 8, 3)), torch.rand(4, 8, 8, 3), "shape", "parts.0", "x.permute(0, 3, 1, 2)"),
     "channels last, 1d": (Net(nn.Conv1d(3, 8, 3)), torch.rand(4, 20, 3), "shape", "parts.0", "x.permute(0, 2, 1)"),
     "number of channels": (Net(nn.Conv2d(1, 8, 3)), IMAGES, "shape", "parts.0", "Conv2d(3, 8, …)"),
@@ -77,7 +79,6 @@ FORWARD = {
     "list": (Net(nn.Linear(6, 3)), [torch.rand(6), torch.rand(6)], "type", "parts.0", "torch.stack"),
     "tuple of an LSTM": (Net(nn.LSTM(6, 3), nn.Linear(3, 3)), torch.rand(4, 2, 6), "type", "parts.1", "out, _ = layer(x)"),
     "dict": (Net(nn.Linear(6, 3)), {"a": torch.rand(4, 6), "b": 1}, "type", "parts.0", "'a', 'b'"),
-    "None": (Net(Func(lambda x: x)), None, None, None, None),
     "adding": (Func(lambda x: x + x[:, :4]), torch.rand(4, 6), "shape", None, "axis 1 (6 and 4)"),
     "joining": (Func(lambda x: torch.cat([x, x[:, :4]])), torch.rand(4, 6), "shape", None, "torch.cat"),
     "view": (Func(lambda x: x.view(-1, 7)), torch.rand(4, 6), "shape", None, "x.reshape(x.shape[0], -1)"),
@@ -85,12 +86,13 @@ FORWARD = {
     "product": (Func(lambda x: x @ x), torch.rand(4, 6), "shape", None, "inner sizes equal (6 and 4)"),
     "LSTM width": (Net(nn.LSTM(5, 3)), torch.rand(4, 2, 6), "shape", "parts.0", "set input_size to 6"),
     "LSTM axes": (Net(nn.LSTM(5, 3)), torch.rand(4, 2, 6, 5), "shape", "parts.0", "flatten"),
-    "attention width": (Net(nn.TransformerEncoderLayer(8, 2)), torch.rand(4, 2, 6), "shape", "parts.0.self_attn", "embed_dim to 6"),
+    "attention width": (
+        Net(nn.TransformerEncoderLayer(8, 2)), torch.rand(4, 2, 6), "shape", "parts.0.self_attn", "embed_dim to 6",
+    ),
     "layer norm": (Net(nn.LayerNorm(5)), torch.rand(4, 6), "shape", "parts.0", "LayerNorm(6)"),
     "batch norm": (Net(nn.BatchNorm1d(5)), torch.rand(4, 6), "shape", "parts.0", "BatchNorm1d(6)"),
     "image too small": (Net(nn.Conv2d(3, 8, 9)), IMAGES, "shape", "parts.0", "larger images"),
 }  # fmt: skip
-FORWARD.pop("None")
 
 
 @pytest.mark.parametrize("name", FORWARD)

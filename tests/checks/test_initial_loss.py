@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
-from torch.nn import functional as F
+from torch.nn import functional as fn
 
 from sleuth import Subject
 from sleuth.adapters.torch.adapter import TorchAdapter
@@ -52,10 +52,10 @@ EXPECTED = {
     "class weights": (net(5), CLASSES, nn.CrossEntropyLoss(weight=torch.tensor([1.0, 9, 1, 1, 1])), LN5),
     "ignored classes": (net(5), CLASSES, nn.CrossEntropyLoss(ignore_index=2), LN5),
     "summed": (net(5), CLASSES, nn.CrossEntropyLoss(reduction="sum"), 32 * LN5),
-    "soft targets": (net(5), F.one_hot(CLASSES, 5) * 0.9 + 0.02, nn.CrossEntropyLoss(), LN5),
+    "soft targets": (net(5), fn.one_hot(CLASSES, 5) * 0.9 + 0.02, nn.CrossEntropyLoss(), LN5),
     "log-softmax": (net(5, nn.LogSoftmax(1)), CLASSES, nn.NLLLoss(), LN5),
-    "scaled by the user": (net(5), CLASSES, lambda out, y: 100 * F.cross_entropy(out, y), LN5),
-    "averaged by the user": (net(5), CLASSES, lambda out, y: F.cross_entropy(out, y, reduction="none").mean(), LN5),
+    "scaled by the user": (net(5), CLASSES, lambda out, y: 100 * fn.cross_entropy(out, y), LN5),
+    "averaged by the user": (net(5), CLASSES, lambda out, y: fn.cross_entropy(out, y, reduction="none").mean(), LN5),
     "yes or no": (net(1), YES, nn.BCEWithLogitsLoss(), log(2)),
     "yes or no, from probabilities": (net(1, nn.Sigmoid()), YES, nn.BCELoss(), log(2)),
     "pos_weight": (net(1), YES, nn.BCEWithLogitsLoss(pos_weight=torch.tensor([4.0])), log(2) * (1 + 3 * YES.mean().item())),
@@ -93,7 +93,7 @@ def test_a_pretrained_model_may_start_below_guessing() -> None:
     optimiser = torch.optim.Adam(model.parameters(), lr=3e-2)
     for _ in range(200):
         optimiser.zero_grad()
-        F.cross_entropy(model(X.flatten(0, 1)), CLASSES.flatten()).backward()
+        fn.cross_entropy(model(X.flatten(0, 1)), CLASSES.flatten()).backward()
         optimiser.step()
     result = start(model, CLASSES, nn.CrossEntropyLoss())
     assert result.measured < 0.7 * result.expected
@@ -111,10 +111,10 @@ def test_normalised_and_dropped_out_nets_are_not_accused(norm) -> None:
     ("targets", "loss", "reason"),
     [
         (CLASSES, lambda out, y: out.square().mean(), "not known"),
-        (torch.softmax(X[..., :5], -1), lambda out, y: F.kl_div(F.log_softmax(out, 1), y), "not known"),
-        (CLASSES, lambda out, y: F.mse_loss(out, torch.zeros_like(out)), "one output and one target"),
+        (torch.softmax(X[..., :5], -1), lambda out, y: fn.kl_div(fn.log_softmax(out, 1), y), "not known"),
+        (CLASSES, lambda out, y: fn.mse_loss(out, torch.zeros_like(out)), "one output and one target"),
         (torch.zeros(4, 32, 5), nn.MSELoss(), "loss of zero"),
-        (CLASSES, lambda out, y: F.cross_entropy(out @ out.T / 0.01, torch.arange(32)), "contrastive"),
+        (CLASSES, lambda out, y: fn.cross_entropy(out @ out.T / 0.01, torch.arange(32)), "contrastive"),
         (CLASSES, nn.CrossEntropyLoss(weight=torch.rand(5), label_smoothing=0.1), "depends on both"),
     ],
 )
@@ -125,7 +125,7 @@ def test_what_guessing_gives_is_not_guessed(targets, loss, reason: str) -> None:
 
 def test_of_several_losses_the_worst_start_is_told() -> None:
     def loss(out, y):
-        return F.cross_entropy(out, y) + F.mse_loss(1000 * out[:, 0], y.float())
+        return fn.cross_entropy(out, y) + fn.mse_loss(1000 * out[:, 0], y.float())
 
     assert "answering 0" in start(net(5), CLASSES, loss).how
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 import torch
 from torch import nn
-from torch.nn import functional as F
+from torch.nn import functional as fn
 
 from sleuth import Subject
 from sleuth.adapters.torch.bench import open_bench
@@ -59,7 +59,7 @@ def calls_of(*args, **options) -> list[LossCall]:
 
 
 def softmax(axis):
-    return lambda x: F.softmax(x, dim=axis)
+    return lambda x: fn.softmax(x, dim=axis)
 
 
 def as_sequence(x):
@@ -77,11 +77,11 @@ def by_hand(out, y):
 
 def distilled(out, y):
     teacher = torch.linspace(-1, 1, 64).reshape(16, 4).softmax(1)
-    return F.cross_entropy(out, teacher) + F.kl_div(F.log_softmax(out, 1), teacher, reduction="batchmean")
+    return fn.cross_entropy(out, teacher) + fn.kl_div(fn.log_softmax(out, 1), teacher, reduction="batchmean")
 
 
 def self_distilled(out, y):
-    return F.cross_entropy(out, F.softmax(out.detach() / 2, dim=1))
+    return fn.cross_entropy(out, fn.softmax(out.detach() / 2, dim=1))
 
 
 def chamfer(out, y):
@@ -89,12 +89,12 @@ def chamfer(out, y):
 
 
 def smoothed_by_hand(out, y):
-    logs = F.log_softmax(out, dim=-1)
-    return 0.9 * F.nll_loss(logs, y) - 0.1 * logs.mean()
+    logs = fn.log_softmax(out, dim=-1)
+    return 0.9 * fn.nll_loss(logs, y) - 0.1 * logs.mean()
 
 
 def focal(out, y):
-    each = F.binary_cross_entropy_with_logits(out, y, reduction="none")
+    each = fn.binary_cross_entropy_with_logits(out, y, reduction="none")
     return ((1 - torch.exp(-each)) ** 2 * each).mean()
 
 
@@ -108,15 +108,20 @@ HEALTHY = {
     "self-distillation": (Net(4), CLASSES, self_distilled),
     "sequence": (Net(20, as_sequence), SEQUENCE, nn.CrossEntropyLoss()),
     "segmentation": (Net(100, as_image), MASK, nn.CrossEntropyLoss()),
-    "language model": (Net(20, lambda x: x.reshape(16, 5, 4)), SEQUENCE, lambda o, y: F.cross_entropy(o.flatten(0, 1), y.flatten())),
+    "language model": (
+        Net(20, lambda x: x.reshape(16, 5, 4)), SEQUENCE, lambda o, y: fn.cross_entropy(o.flatten(0, 1), y.flatten()),
+    ),
     "log-softmax and NLL": (Net(4, nn.LogSoftmax(1)), CLASSES, nn.NLLLoss()),
     "log-softmax and cross-entropy": (Net(4, nn.LogSoftmax(1)), CLASSES, nn.CrossEntropyLoss()),
     "log of softmax and NLL": (Net(4, lambda x: torch.log(x.softmax(1) + 1e-8)), CLASSES, nn.NLLLoss()),
-    "log-softmax over channels": (Net(100, lambda x: F.log_softmax(as_image(x), 1)), MASK, nn.NLLLoss()),
+    "log-softmax over channels": (Net(100, lambda x: fn.log_softmax(as_image(x), 1)), MASK, nn.NLLLoss()),
     "log-softmax, then flattened": (
-        Net(20, lambda x: F.log_softmax(x.reshape(16, 5, 4), -1)), SEQUENCE, lambda o, y: F.nll_loss(o.reshape(-1, 4), y.reshape(-1)),
+        Net(20, lambda x: fn.log_softmax(x.reshape(16, 5, 4), -1)), SEQUENCE,
+        lambda o, y: fn.nll_loss(o.reshape(-1, 4), y.reshape(-1)),
     ),
-    "log-softmax, then transposed": (Net(20, lambda x: F.log_softmax(x.reshape(16, 5, 4), -1).transpose(1, 2)), SEQUENCE, nn.NLLLoss()),
+    "log-softmax, then transposed": (
+        Net(20, lambda x: fn.log_softmax(x.reshape(16, 5, 4), -1).transpose(1, 2)), SEQUENCE, nn.NLLLoss(),
+    ),
     "smoothing by hand": (Net(4), CLASSES, smoothed_by_hand),
     "multi-label": (Net(4), LABELS, nn.BCEWithLogitsLoss()),
     "multi-label with sigmoid": (Net(4, torch.sigmoid), LABELS, nn.BCELoss()),
@@ -130,18 +135,18 @@ HEALTHY = {
     "bounded on purpose": (Net(4, lambda x: 10 * torch.tanh(x)), CLASSES, nn.CrossEntropyLoss()),
     "scaled sigmoid scores": (Net(4, lambda x: 8 * torch.sigmoid(x) - 4), CLASSES, nn.CrossEntropyLoss()),
     "softmax and a loss by hand": (Net(4, softmax(1)), CLASSES, by_hand),
-    "Brier score": (Net(4, softmax(1)), F.one_hot(CLASSES, 4).float(), nn.MSELoss()),
+    "Brier score": (Net(4, softmax(1)), fn.one_hot(CLASSES, 4).float(), nn.MSELoss()),
     "KL on logs": (Net(4, nn.LogSoftmax(1)), SOFT, nn.KLDivLoss(reduction="batchmean")),
     "attention inside": (Net(6, lambda x: (x @ x.T).softmax(0) @ x[:, :4]), CLASSES, nn.CrossEntropyLoss()),
     "regression": (Net(1), X[:, :1], nn.MSELoss()),
     "flat regression": (Net(1, lambda x: x.squeeze(-1)), X[:, 0], nn.L1Loss()),
-    "sides swapped": (Net(1), X[:, :1], lambda out, y: F.mse_loss(y, out)),
-    "least-squares GAN": (Net(1), CLASSES, lambda out, y: F.mse_loss(out, torch.tensor(1.0))),
+    "sides swapped": (Net(1), X[:, :1], lambda out, y: fn.mse_loss(y, out)),
+    "least-squares GAN": (Net(1), CLASSES, lambda out, y: fn.mse_loss(out, torch.tensor(1.0))),
     "quantiles by hand": (Net(3), X[:, 0], lambda out, y: (out - y.unsqueeze(1)).abs().mean()),
     "every pair on purpose": (Net(2), X[:, :2], chamfer),
     "a list to be ranked": (Net(1, lambda x: x.squeeze(1).softmax(0)), torch.rand(16).softmax(0), nn.MSELoss()),
     "Dice by hand": (Net(4, torch.sigmoid), LABELS, lambda out, y: 1 - 2 * (out * y).sum() / (out + y).sum()),
-    "half precision": (Net(4).bfloat16(), CLASSES, lambda out, y: F.cross_entropy(out.float(), y), None, X.bfloat16()),
+    "half precision": (Net(4).bfloat16(), CLASSES, lambda out, y: fn.cross_entropy(out.float(), y), None, X.bfloat16()),
 }  # fmt: skip
 
 
@@ -170,8 +175,8 @@ def test_zero_scores_are_not_accused() -> None:
 SICK = {
     "double-softmax": {
         "a layer": (Net(4, nn.Softmax(1)), CLASSES, nn.CrossEntropyLoss()),
-        "a function": (Net(4, softmax(-1)), CLASSES, F.cross_entropy),
-        "inside a loss of one's own": (Net(4), CLASSES, lambda out, y: 0.5 * F.cross_entropy(out.softmax(1), y)),
+        "a function": (Net(4, softmax(-1)), CLASSES, fn.cross_entropy),
+        "inside a loss of one's own": (Net(4), CLASSES, lambda out, y: 0.5 * fn.cross_entropy(out.softmax(1), y)),
         "by hand": (Net(4, lambda x: x.exp() / x.exp().sum(1, keepdim=True)), CLASSES, nn.CrossEntropyLoss()),
         "segmentation": (Net(100, lambda x: as_image(x).softmax(1)), MASK, nn.CrossEntropyLoss()),
         "sequence": (Net(20, lambda x: x.reshape(16, 5, 4).softmax(-1).transpose(1, 2)), SEQUENCE, nn.CrossEntropyLoss()),
@@ -181,25 +186,25 @@ SICK = {
         "sigmoid in place": (Net(4, lambda x: x.sigmoid_()), LABELS, nn.BCEWithLogitsLoss()),
         "sigmoid by hand": (Net(4, lambda x: 1 / (1 + torch.exp(-x))), LABELS, nn.BCEWithLogitsLoss()),
         "softmax and binary scores": (Net(4, softmax(1)), LABELS, nn.BCEWithLogitsLoss()),
-        "sigmoid of sigmoid": (Net(4, nn.Sigmoid()), LABELS, lambda out, y: F.binary_cross_entropy(torch.sigmoid(out), y)),
-        "log-softmax of softmax": (Net(4, softmax(1)), CLASSES, lambda out, y: F.nll_loss(F.log_softmax(out, 1), y)),
+        "sigmoid of sigmoid": (Net(4, nn.Sigmoid()), LABELS, lambda out, y: fn.binary_cross_entropy(torch.sigmoid(out), y)),
+        "log-softmax of softmax": (Net(4, softmax(1)), CLASSES, lambda out, y: fn.nll_loss(fn.log_softmax(out, 1), y)),
     },
     "missing-log-softmax": {
         "raw scores into NLL": (Net(4), CLASSES, nn.NLLLoss()),
         "probabilities into NLL": (Net(4, softmax(1)), CLASSES, nn.NLLLoss()),
         "segmentation": (Net(100, as_image), MASK, nn.NLLLoss()),
         "raw scores into BCE": (Net(4), LABELS, nn.BCELoss()),
-        "tanh into BCE": (Net(4, torch.tanh), LABELS, F.binary_cross_entropy),
+        "tanh into BCE": (Net(4, torch.tanh), LABELS, fn.binary_cross_entropy),
         "probabilities into KL": (Net(4, softmax(1)), SOFT, nn.KLDivLoss(reduction="batchmean")),
     },
     "softmax-wrong-axis": {
         "over the batch": (Net(4, nn.LogSoftmax(0)), CLASSES, nn.NLLLoss()),
         "over the batch into cross-entropy": (Net(4, softmax(0)), CLASSES, nn.CrossEntropyLoss()),
-        "over positions": (Net(20, lambda x: F.log_softmax(as_sequence(x), -1)), SEQUENCE, nn.NLLLoss()),
-        "over width": (Net(100, lambda x: F.log_softmax(as_image(x), 3)), MASK, nn.NLLLoss()),
+        "over positions": (Net(20, lambda x: fn.log_softmax(as_sequence(x), -1)), SEQUENCE, nn.NLLLoss()),
+        "over width": (Net(100, lambda x: fn.log_softmax(as_image(x), 3)), MASK, nn.NLLLoss()),
         "over positions, then flattened": (
-            Net(20, lambda x: F.log_softmax(x.reshape(16, 5, 4), 1)), SEQUENCE,
-            lambda o, y: F.nll_loss(o.reshape(-1, 4), y.reshape(-1)),
+            Net(20, lambda x: fn.log_softmax(x.reshape(16, 5, 4), 1)), SEQUENCE,
+            lambda o, y: fn.nll_loss(o.reshape(-1, 4), y.reshape(-1)),
         ),
         "over the batch into BCE": (Net(1, softmax(0)), LABELS[:, :1], nn.BCELoss()),
         "over the batch, loss by hand": (Net(4, softmax(0)), CLASSES, by_hand),
@@ -219,13 +224,13 @@ SICK = {
         "smooth": (Net(1), X[:, 0], nn.SmoothL1Loss()),
         "by hand": (Net(1), X[:, 0], lambda out, y: ((out - y) ** 2).mean()),
         "by hand, target first": (Net(1), X[:, 0], lambda out, y: (y - out).abs().mean()),
-        "beside another loss": (Net(1), X[:, 0], lambda out, y: F.mse_loss(out, y[:, None]) + (out - y).abs().mean()),
+        "beside another loss": (Net(1), X[:, 0], lambda out, y: fn.mse_loss(out, y[:, None]) + (out - y).abs().mean()),
         "images": (Net(25, lambda x: x.reshape(16, 1, 5, 5)), MASK.float(), nn.MSELoss()),
     },
     "output-target-mismatch": {
         "repeated target": (Net(3), X[:, :1], nn.MSELoss()),
         "other width": (Net(3), X[:, :2], nn.MSELoss()),
-        "one-hot whole numbers": (Net(4), F.one_hot(CLASSES, 4), nn.CrossEntropyLoss()),
+        "one-hot whole numbers": (Net(4), fn.one_hot(CLASSES, 4), nn.CrossEntropyLoss()),
         "batch sizes": (Net(8, lambda x: x.reshape(-1, 4)), CLASSES, nn.CrossEntropyLoss()),
         "binary": (Net(1), LABELS[:, 0], nn.BCEWithLogitsLoss()),
     },
@@ -252,7 +257,7 @@ class WithLoss(nn.Module):
 
     def forward(self, x, labels=None):
         logits = self.net(x)
-        return Answer(None if labels is None else F.cross_entropy(logits, labels), logits)
+        return Answer(None if labels is None else fn.cross_entropy(logits, labels), logits)
 
 
 def test_a_loss_inside_the_model_is_seen() -> None:
@@ -273,7 +278,7 @@ def test_every_loss_of_a_multi_task_step_is_seen_with_its_own_value() -> None:
             return {"class": self.a(x), "value": self.b(x)}
 
     def loss(out, y):
-        return F.cross_entropy(out["class"], y["class"]) + 0.1 * F.mse_loss(out["value"], y["value"])
+        return fn.cross_entropy(out["class"], y["class"]) + 0.1 * fn.mse_loss(out["value"], y["value"])
 
     calls = calls_of(Two(), {"class": CLASSES, "value": X[:, :1]}, loss)[:2]
     assert [c.family for c in calls] == ["cross-entropy", "mse"]
@@ -284,8 +289,8 @@ def test_a_metric_beside_the_loss_is_not_a_loss() -> None:
     def step(model, batch):
         out = model(batch[0])
         with torch.no_grad():
-            F.mse_loss(out, batch[1][:, 0])
-        return F.mse_loss(out, batch[1])
+            fn.mse_loss(out, batch[1][:, 0])
+        return fn.mse_loss(out, batch[1])
 
     assert [c.returned is not None for c in calls_of(Net(1), X[:, :1], step=step)] == [True, True]
     assert found(Net(1), X[:, :1], step=step) == []
@@ -293,7 +298,7 @@ def test_a_metric_beside_the_loss_is_not_a_loss() -> None:
 
 def test_options_and_the_users_line_are_kept() -> None:
     def loss(out, y):
-        return F.cross_entropy(out, y, torch.ones(4), label_smoothing=0.1, ignore_index=3)
+        return fn.cross_entropy(out, y, torch.ones(4), label_smoothing=0.1, ignore_index=3)
 
     call = calls_of(Net(4), CLASSES, loss)[0]
     assert call.options == {"label_smoothing": 0.1, "ignore_index": 3, "has_weight": True, "reduction": "mean"}

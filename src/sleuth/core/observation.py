@@ -130,6 +130,7 @@ class Batch(Observation):
     features: np.ndarray | None = None
     feature_axis: str = ""  # "column" or "channel"
     labels: Mapping[int, int] | None = None  # class → samples, when the target holds one class per sample
+    whole_targets: Mapping[int, int] | None = None  # value → samples, when a one-column target holds whole numbers only
     bad_inputs: tuple[int, ...] = ()  # samples with NaN or Inf, by position in the batch
     bad_targets: tuple[int, ...] = ()
     blank_inputs: int = 0  # samples whose every value is the same
@@ -232,7 +233,7 @@ class Evaluation(Observation):
 
 @dataclass(frozen=True)
 class Failure(Observation):
-    """An exception of the user's code. Kinds: shape, dtype, device, index, batch-of-one, graph, value, other."""
+    """An exception of the user's code. Kinds: shape, dtype, device, index, batch-of-one, type, graph, value, other."""
 
     phase: str  # "data", "forward", "loss", "backward", "step"
     error: str

@@ -62,7 +62,7 @@ def _from_mapping(items: Mapping[str, Any], raw: Any) -> Parts:
 
 def call_model(model: Callable[..., Any], forward: Callable[..., Any], inputs: Any) -> Any:
     """Call as the user's loop would: tuples become arguments, mappings become keywords where the signature takes them."""
-    if isinstance(inputs, tuple):
+    if isinstance(inputs, tuple) and not hasattr(inputs, "_fields"):  # a named tuple, such as a PackedSequence, is one argument
         return model(*inputs)
     if isinstance(inputs, Mapping) and _takes_keywords(forward, inputs):
         return model(**inputs)

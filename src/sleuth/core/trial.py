@@ -56,6 +56,7 @@ class Alignment(Trial):
     detectable: float | None = None
     freedom: float | None = None  # 1: each value of a sample varies for itself; near 0: few directions tell all
     moved: "Moved | None" = None  # the best of the other orders of the targets; None: the data set's order is unknown
+    serial: float | None = None  # skill at predicting the next row's inputs: high in a time series
     model_skill: float | None = None  # held-out skill of the user's own model after a short training
     model_p_value: float | None = None
     validation_samples: int = 0
@@ -70,14 +71,15 @@ class Moved:
     rows: int | None
     skill: float
     p_value: float  # for all orders together that were tried
-    serial: float  # skill at predicting the inputs that many rows away: what a time series would have
+    serial: float  # skill at predicting the inputs that many rows away
+    contained: float = 0.0  # how nearly these targets stand in the inputs as they are, as correlation with single columns
 
 
 @dataclass(frozen=True)
 class Order(Trial):
     """In which order the labels come. `runs` counts neighbours with unequal labels, plus one.
 
-    Without labels `samples` is 0. Real-valued targets count as two classes: above their median, and not.
+    Without labels `samples` is 0. Real-valued targets count as two classes: above their mean, and not.
     """
 
     samples: int
@@ -88,7 +90,7 @@ class Order(Trial):
     batches: int
     epochs_in_same_order: bool | None  # None: a second epoch was not read
     order_is_ours: bool = False  # plain arrays: sleuth itself chose the batches
-    real_target: bool = False  # the labels are halves of a real-valued target
+    real_target: bool = False  # the labels are two parts of a real-valued target
     complete: bool = True  # False: only a part of the data was read
     batches_fixed: bool = False  # a list of batches: their order may be drawn in the user's loop
 
@@ -226,6 +228,7 @@ class Overfit(Trial):
     floor_known: bool = True  # False: nobody can say how low this loss may get
     plain: bool = True  # the loss compares outputs with targets, so training must make it fall
     complete: bool = True  # False: time ran out before the last step
+    dense: bool = False  # each sample asks for many numbers at once, as images and sequences do
 
     def remaining(self, losses: tuple[float, ...]) -> float:
         """The share of the loss above the floor that is left at the end."""

@@ -11,7 +11,7 @@ from sleuth.core.stage import Stage
 from sleuth.core.subject import Parts
 from sleuth.core.trial import Alignment, Moved
 from sleuth.probes.features import freedom, tabulate
-from sleuth.probes.learnability import LEVEL, Learnability, Result
+from sleuth.probes.learnability import LEVEL, PLAIN, Learnability, Result
 from sleuth.probes.learners import Bank
 from sleuth.probes.own_model import try_model
 from sleuth.probes.probe import Lab, probe
@@ -43,8 +43,18 @@ def alignment(lab: Lab) -> Iterator[Observation]:
     given, *others = question.test(np.array([np.arange(len(samples)), *moves.values()]))
     trial = _trial(samples, encoded, given)
     if others:
-        trial = replace(trial, moved=_best_move(list(moves), others, moves, bank))
-    if given.p_value > LEVEL:
+        # Pictures that resemble their neighbours are sorted by class, not a series in time.
+        serial = None if samples.pictures else _serial(bank, moves[1])
+        rows, best = max(zip(moves, others, strict=True), key=lambda move: move[1].best)
+        moved = Moved(
+            rows,
+            best.skill,
+            p_value=min(1.0, len(others) * best.p_value),
+            serial=_serial(bank, moves[rows]),
+            contained=_contained(samples.blocks, encoded.plain, moves[rows]),
+        )
+        trial = replace(trial, moved=moved, serial=serial)
+    if given.p_value > LEVEL and (trial.moved is None or trial.moved.p_value > PLAIN):
         trial = replace(trial, detectable=question.detectable(), freedom=freedom(samples.blocks, lab.rng))
         trial = _with_validation(lab, _with_model(lab, trial))
     yield trial
@@ -89,18 +99,27 @@ def _find(positions: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     return np.where(positions[index] == wanted, index, -1)
 
 
-def _best_move(names: list[int | None], results: list[Result], orders: dict[int | None, np.ndarray], bank: Bank) -> Moved:
-    best = max(range(len(results)), key=lambda i: results[i].best)
-    rows, result = names[best], results[best]
-    return Moved(rows, result.skill, min(1.0, len(results) * result.p_value), _serial(bank, orders[rows]))
-
-
 def _serial(bank: Bank, order: np.ndarray) -> float:
     """How well an input predicts the input that far away: near 0 where rows are independent of each other."""
     basis, singular = bank.smooth[0]
     components = (basis * singular)[:, -COMPONENTS:].astype(np.float32)
     correlation = float(bank.correlations(components, order[None]).max())
     return correlation * abs(correlation)
+
+
+def _contained(blocks: list[np.ndarray], targets: np.ndarray, order: np.ndarray) -> float:
+    """Whether the inputs hold these targets as they are: the next token or value of a series, moved back by a row."""
+    there = order >= 0
+    wanted = _unit(targets[order[there]])
+    columns = np.concatenate([_unit(block[there].astype(np.float32)) for block in blocks], axis=1)
+    nearest = np.abs(columns.T @ wanted).max(axis=0, initial=0.0)
+    return float(max(nearest[-1], nearest.mean()))
+
+
+def _unit(columns: np.ndarray) -> np.ndarray:
+    """Columns of mean 0 and length 1; constant ones are 0."""
+    centred = columns - columns.mean(axis=0)
+    return np.asarray(centred / np.maximum(np.linalg.norm(centred, axis=0), 1e-12))
 
 
 def _with_model(lab: Lab, trial: Alignment) -> Alignment:

@@ -95,6 +95,7 @@ def describe_batch(batch: Contents, split: Split, index: int, adapter: Adapter) 
         features=features,
         feature_axis=axis,
         labels=None if labels is None else _counts(labels),
+        whole_targets=_whole(targets),
         bad_inputs=bad,
         bad_targets=bad_targets,
         blank_inputs=0 if main is None else _blank(main),
@@ -126,6 +127,18 @@ def labels_of(targets: list[Named]) -> np.ndarray | None:
         return None
     labels = values.astype(np.int64)
     return labels if len(np.unique(labels)) <= MOST_CLASSES else None
+
+
+def _whole(targets: list[Named]) -> dict[int, int] | None:
+    """A float target too: class indices that were cast to float are still class indices."""
+    if len(targets) != 1 or targets[0].values.dtype.kind not in "iuf":
+        return None
+    values = targets[0].values
+    column = values.reshape(-1) if values.ndim == 1 or (values.ndim == 2 and values.shape[1] == 1) else None
+    if column is None or not column.size or not np.isfinite(column).all() or (column != np.floor(column)).any():
+        return None
+    counts = _counts(column.astype(np.int64))
+    return counts if len(counts) <= MOST_CLASSES else None
 
 
 def _counts(labels: np.ndarray) -> dict[int, int]:

@@ -1,6 +1,7 @@
 """Changes inputs and looks which outputs move: what depends on what."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,11 @@ from sleuth.core.observation import Observation
 from sleuth.core.stage import Stage
 from sleuth.core.trial import Dependence
 from sleuth.probes.exchanging import (
+    Outputs,
     Rerun,
     changed,
     exchanges,
+    first_samples,
     input_arrays,
     movement,
     require_plain_forward,
@@ -24,6 +27,8 @@ from sleuth.probes.probe import Lab, probe
 # An input this much larger than every other one is what the model is about.
 MAIN_FACTOR = 4
 MOST_INPUTS = 8
+# Enough to see who moves with whom; a deep model is run some twenty times.
+SAMPLES = 12
 
 
 @probe(title="Exchanging inputs", stage=Stage.MODEL, rank=4, emits=(Dependence,), needs=("forward",))
@@ -37,41 +42,50 @@ def dependence(lab: Lab) -> Iterator[Observation]:
 
 
 def _measure(lab: Lab, snapshot: Any) -> Dependence:
-    inputs = lab.batch.inputs
-    given = input_arrays(lab, inputs)
-    samples = sample_count(given)
-    rerun = Rerun(lab, snapshot)
-    base = rerun(inputs)
+    rerun, base = _first_run(lab, snapshot)
     if not base:
         raise Unsupported("the model returns no array of floats")
     if not all(np.isfinite(v).all() for v in base.values()):
         raise Unsupported("the outputs are not finite")
-    if movement(base, rerun(inputs)) > 0:
+    if movement(base, rerun(rerun.batch.inputs)) > 0:
         raise Unsupported("two passes over the same batch give different outputs, even in evaluation mode")
-    whole = _change(lab, snapshot, None)
-    by_input = {path: _change(lab, snapshot, path) for path in list(given)[:MOST_INPUTS]} if len(given) > 1 else {}
+    given = input_arrays(lab, rerun.batch.inputs)
+    samples = sample_count(given)
+    whole = _change(rerun, None)
+    by_input = {path: _change(rerun, path) for path in list(given)[:MOST_INPUTS]} if len(given) > 1 else {}
     own, mixed, count, unclear, equivariant = 0.0, 0.0, 0, None, None
     try:
-        own, mixed, count, equivariant = mixing(lab, rerun, base, samples)
+        own, mixed, count, equivariant = mixing(rerun, base, samples)
     except Unclear as error:
         unclear = str(error)
     return Dependence(samples, whole, own, mixed, count, by_input, _main(given), unclear, equivariant)
 
 
-def _change(lab: Lab, snapshot: Any, only: str | None) -> float:
+def _first_run(lab: Lab, snapshot: Any) -> tuple[Rerun, Outputs]:
+    """On a few samples; on all of them where the model wants all, such as the nodes of one graph."""
+    few = Rerun(lab, snapshot, first_samples(lab, lab.batch, SAMPLES))
+    try:
+        return few, few(few.batch.inputs)
+    except (ValueError, RuntimeError, IndexError, AssertionError, TypeError):
+        everything = Rerun(lab, snapshot, lab.batch)
+        return everything, everything(lab.batch.inputs)
+
+
+def _change(rerun: Rerun, only: str | None) -> float:
     """How far the outputs move when the inputs, or one of them, are exchanged: the first way that moves them counts.
 
     Training mode is asked as well: an input may be used there alone, such as the previous words of a decoder.
     """
+    lab, inputs = rerun.lab, rerun.batch.inputs
     differs = False
     for training in (False, True):
-        rerun = Rerun(lab, snapshot, training)
-        base = rerun(lab.batch.inputs)
-        for change in exchanges(lab, lab.batch):
-            other = changed(lab, lab.batch.inputs, lambda p, v, c=change: c(p, v) if only in (None, p) else v)  # type: ignore[misc]
-            differs |= _differ(lab, other)
+        mode = replace(rerun, training=training)
+        base = mode(inputs)
+        for change in exchanges(lab, rerun.batch):
+            other = changed(lab, inputs, lambda p, v, c=change: c(p, v) if only in (None, p) else v)  # type: ignore[misc]
+            differs |= _differ(lab, inputs, other)
             try:
-                moved = movement(base, rerun(other))
+                moved = movement(base, mode(other))
             except (ValueError, RuntimeError, IndexError):  # this model does not take such values: another way may do
                 continue
             if moved > 0:
@@ -81,8 +95,8 @@ def _change(lab: Lab, snapshot: Any, only: str | None) -> float:
     return 0.0 if differs else 1.0
 
 
-def _differ(lab: Lab, other: Any) -> bool:
-    given, fresh = input_arrays(lab, lab.batch.inputs), input_arrays(lab, other)
+def _differ(lab: Lab, inputs: Any, other: Any) -> bool:
+    given, fresh = input_arrays(lab, inputs), input_arrays(lab, other)
     return any(not np.array_equal(given[p], fresh[p]) for p in given)
 
 

@@ -24,6 +24,7 @@ class Rerun:
 
     lab: Lab
     snapshot: Any
+    batch: Parts
     training: bool = False
 
     def __call__(self, inputs: Any) -> Outputs:
@@ -49,6 +50,16 @@ def input_arrays(lab: Lab, inputs: Any) -> dict[str, np.ndarray]:
     return {path or "input": lab.adapter.values(array) for path, array in leaves(inputs, lab.adapter.is_array)}
 
 
+def first_samples(lab: Lab, batch: Parts, count: int) -> Parts:
+    """The first samples of a batch alone: what only compares samples need not pay for all of them."""
+    size = sample_count(input_arrays(lab, batch.inputs))
+
+    def cut(array: Any) -> Any:
+        return array[:count] if len(array.shape) and array.shape[0] == size else array
+
+    return Parts(*(map_arrays(part, cut, lab.adapter.is_array) for part in (batch.inputs, batch.target, batch.raw)))
+
+
 def changed(lab: Lab, inputs: Any, change: Change) -> Any:
     """The same inputs with `change(path, values)` in place of each array."""
     paths = iter(input_arrays(lab, inputs))
@@ -60,9 +71,9 @@ def exchanges(lab: Lab, parts: Parts) -> Iterator[Change]:
     given = input_arrays(lab, parts.inputs)
     size = sample_count(given)
     yield lambda path, v: np.roll(v, 1, axis=0) if v.ndim and v.shape[0] == size else v
-    for other in lab.train.batches[:8]:
-        fresh = input_arrays(lab, other.inputs)
-        if other is not parts and all(p in fresh and fresh[p].shape == v.shape for p, v in given.items()):
+    for other in lab.train.batches[1:8]:
+        fresh = {path: v[:size] if v.ndim else v for path, v in input_arrays(lab, other.inputs).items()}
+        if all(p in fresh and fresh[p].shape == v.shape for p, v in given.items()):
             yield lambda path, v, fresh=fresh: fresh[path]  # type: ignore[misc]
             break
     if any(v.dtype.kind == "f" for v in given.values()):

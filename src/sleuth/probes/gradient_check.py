@@ -15,8 +15,8 @@ from sleuth.core.errors import Unsupported
 from sleuth.core.observation import Observation
 from sleuth.core.stage import Stage
 from sleuth.core.subject import Parts
-from sleuth.core.tree import leaves, map_arrays
 from sleuth.core.trial import GradientCheck, GradientError
+from sleuth.probes.exchanging import first_samples
 from sleuth.probes.probe import Lab, probe
 
 SAMPLES = 8
@@ -43,7 +43,7 @@ FLAT = 1e-12
 )
 def gradient_check(lab: Lab) -> Iterator[Observation]:
     surface = _surface(lab)
-    together = [_compare(lab, surface, tuple(surface.gradients)) for _ in range(DIRECTIONS)]
+    together = [_compare(lab, surface, tuple(surface.gradients)) for _ in range(2)]
     smooth = [s for s in together if s is not None]
     if smooth and all(s.error <= max(RIGHT, 3 * s.noise) and s.noise < WAVERING for s in smooth):
         yield GradientCheck(tuple(_summed(path, smooth) for path in list(surface.gradients)[:MOST_PARAMETERS]), True)
@@ -107,7 +107,7 @@ def _surface(lab: Lab) -> Surface:
 def _gradients(lab: Lab, bench: Bench, state: Any) -> tuple[Parts, Gradients]:
     """Of a few samples; of all where the model wants all, such as the nodes of one graph."""
     error: Exception | None = None
-    for batch in (_few(lab), lab.batch):
+    for batch in (first_samples(lab, lab.batch, SAMPLES), lab.batch):
         bench.restore(state)
         bench.set_training(False)
         try:
@@ -116,17 +116,6 @@ def _gradients(lab: Lab, bench: Bench, state: Any) -> tuple[Parts, Gradients]:
             error = raised
     reason = (str(error).splitlines() or [""])[0]
     raise Unsupported(f"the model does not compute in float64: {type(error).__name__}: {reason}")
-
-
-def _few(lab: Lab) -> Parts:
-    batch = lab.batch
-    arrays = [a for _, a in leaves(batch.inputs, lab.adapter.is_array) if len(a.shape)]
-    count = arrays[0].shape[0] if arrays else 0
-
-    def cut(array: Any) -> Any:
-        return array[:SAMPLES] if len(array.shape) and array.shape[0] == count else array
-
-    return Parts(*(map_arrays(part, cut, lab.adapter.is_array) for part in (batch.inputs, batch.target, batch.raw)))
 
 
 def _compare(lab: Lab, surface: Surface, paths: tuple[str, ...]) -> Slope | None:

@@ -91,24 +91,25 @@ class Learnability:
         counted = float(np.mean(best >= best[-1]))
         away = _standardise(correlations[:, None], self._permuted)[:, 0]
         learner = int(np.argmax(away))
-        mean, std = float(self._permuted[learner].mean()), float(self._permuted[learner].std())
+        permuted = self._permuted[learner] * np.abs(self._permuted[learner])
         return Result(
             learner=self._bank.names[learner],
             skill=float(correlations[learner] * abs(correlations[learner])),
             best=float(away[learner]),
             p_value=min(counted, bound),
-            permuted_mean=mean * abs(mean),
-            permuted_std=std**2,
+            permuted_mean=float(permuted.mean()),
+            permuted_std=float(permuted.std()),
         )
 
     def _plant(self, groups: list[np.ndarray], strength: float, number: int) -> np.ndarray:
         """An order of the targets in which a share of √strength follows functions of the inputs."""
         basis, singular = self._bank.smooth[number % len(self._bank.smooth)]
+        weights = singular[:, None] * self._rng.normal(size=(len(singular), len(groups)))
+        functions = basis @ weights.astype(np.float32)
         order = np.empty(self._bank.size, dtype=np.int64)
         free = np.arange(self._bank.size)
-        for rows in groups:
-            function = basis[free] @ (singular * self._rng.normal(size=len(singular)))
-            high = np.argsort(-function, kind="stable")
+        for rows, function in zip(groups, functions.T, strict=True):
+            high = np.argsort(-function[free], kind="stable")
             order[free[high[: len(rows)]]] = rows
             free = np.sort(free[high[len(rows) :]])
         loose = np.flatnonzero(self._rng.random(len(order)) >= np.sqrt(strength))

@@ -7,7 +7,6 @@ import numpy as np
 
 from sleuth.core.tree import leaves
 from sleuth.probes.exchanging import Outputs, Rerun, changed, input_arrays, rms, spread
-from sleuth.probes.probe import Lab
 
 # Rounding of single precision, relative to the spread, in a deep model; half precision may be a hundred times worse.
 MOVED = 1e-3
@@ -34,31 +33,31 @@ class Layout:
         return first.reshape(samples, -1)
 
 
-def mixing(lab: Lab, rerun: Rerun, base: Outputs, samples: int) -> tuple[float, float, int, bool | None]:
+def mixing(rerun: Rerun, base: Outputs, samples: int) -> tuple[float, float, int, bool | None]:
     """(change of the exchanged sample, largest change of another, how many moved, does reordering only reorder)."""
-    given = input_arrays(lab, lab.batch.inputs)
+    given = input_arrays(rerun.lab, rerun.batch.inputs)
     odd = next((p for p, v in given.items() if v.ndim and v.shape[0] != samples), None)
     if odd is not None:
         raise Unclear(f"the input {odd} has no axis of {samples} samples, so samples cannot be told apart")
     if samples < 3:
         raise Unclear("it takes a batch of at least three samples")
-    layouts = _layouts(lab, rerun, base, samples)
-    moves = list(_exchange_one(lab, rerun, base, samples, given))
+    layouts = _layouts(rerun, base, samples)
+    moves = list(_exchange_one(rerun, base, samples, given))
     if not moves:
         raise Unclear("all samples of the batch are the same, so there is nothing to exchange")
     worst = [_judge(base[path], [(j, other[path]) for j, other in moves], options, samples) for path, options in layouts.items()]
     own, mixed, count = max(worst, key=lambda w: w[1])
     if mixed <= MOVED:
         return own, mixed, count, None
-    _exclude_time_first(lab, rerun, base, given)
-    return own, mixed, count, _equivariant(lab, rerun, base, samples, layouts)
+    _exclude_time_first(rerun, base, given)
+    return own, mixed, count, _equivariant(rerun, base, samples, layouts)
 
 
-def _layouts(lab: Lab, rerun: Rerun, base: Outputs, samples: int) -> dict[str, list[Layout]]:
+def _layouts(rerun: Rerun, base: Outputs, samples: int) -> dict[str, list[Layout]]:
     """Found by leaving one sample out: the axis that shrinks in proportion is the samples'."""
     fewer = samples - 1
     try:
-        less = rerun(changed(lab, lab.batch.inputs, lambda path, v: v[:fewer] if v.ndim else v))
+        less = rerun(changed(rerun.lab, rerun.batch.inputs, lambda path, v: v[:fewer] if v.ndim else v))
     except (ValueError, RuntimeError, IndexError, AssertionError, TypeError):
         raise Unclear("the model does not take a batch of another size, so samples cannot be told apart") from None
     found: dict[str, list[Layout]] = {}
@@ -75,9 +74,7 @@ def _layouts(lab: Lab, rerun: Rerun, base: Outputs, samples: int) -> dict[str, l
     return found
 
 
-def _exchange_one(
-    lab: Lab, rerun: Rerun, base: Outputs, samples: int, given: dict[str, np.ndarray]
-) -> Iterator[tuple[int, Outputs]]:
+def _exchange_one(rerun: Rerun, base: Outputs, samples: int, given: dict[str, np.ndarray]) -> Iterator[tuple[int, Outputs]]:
     """First, middle and last sample in turn become a copy of their neighbour: real values, with mask and length that fit."""
     for j in sorted({0, samples // 2, samples - 1}):
         k = next((i % samples for i in range(j + 1, j + samples) if _unlike(given, j, i % samples)), None)
@@ -90,7 +87,7 @@ def _exchange_one(
                 copy[j] = copy[k]
             return copy
 
-        other = rerun(changed(lab, lab.batch.inputs, put))
+        other = rerun(changed(rerun.lab, rerun.batch.inputs, put))
         if any(other[path].shape != base[path].shape for path in base if path in other) or other.keys() != base.keys():
             raise Unclear("the shape of the outputs depends on the values of the inputs")
         yield j, other
@@ -118,31 +115,31 @@ def _judge(
     return min(results, key=lambda r: r[1])
 
 
-def _exclude_time_first(lab: Lab, rerun: Rerun, base: Outputs, given: dict[str, np.ndarray]) -> None:
+def _exclude_time_first(rerun: Rerun, base: Outputs, given: dict[str, np.ndarray]) -> None:
     """Raises Unclear where the second axis may be the samples' and the first one time, as in (length, batch, features)."""
     shapes = {v.shape[:2] for v in given.values() if v.ndim >= 2}
     if len(shapes) != 1 or any(v.ndim < 2 for v in given.values()):
         return
     length, width = shapes.pop()
-    target = next((lab.adapter.values(a) for _, a in leaves(lab.batch.target, lab.adapter.is_array)), None)
-    first_axis = [next(iter(input_arrays(lab, b.inputs).values())).shape[:2] for b in lab.train.batches]
+    target = next((rerun.lab.adapter.values(a) for _, a in leaves(rerun.batch.target, rerun.lab.adapter.is_array)), None)
+    first_axis = [next(iter(input_arrays(rerun.lab, b.inputs).values())).shape[:2] for b in rerun.lab.train.batches]
     only_first_varies = len({s[0] for s in first_axis}) > 1 and len({s[1] for s in first_axis}) == 1
     a_target_each = (
         target is not None and (target.ndim == 1 or (target.ndim == 2 and target.shape[1] == 1)) and len(target) == length
     )
     if (a_target_each and length != width) or only_first_varies or width < 2:
         return
-    if not _moves_across_second(lab, rerun, base, width):
+    if not _moves_across_second(rerun, base, width):
         raise Unclear("the second axis of the inputs may be the samples' and the first one time; outputs do not mix along it")
 
 
-def _moves_across_second(lab: Lab, rerun: Rerun, base: Outputs, width: int) -> bool:
+def _moves_across_second(rerun: Rerun, base: Outputs, width: int) -> bool:
     def put(path: str, values: np.ndarray) -> np.ndarray:
         copy = values.copy()
         copy[:, 0] = copy[:, 1]
         return copy
 
-    other = rerun(changed(lab, lab.batch.inputs, put))
+    other = rerun(changed(rerun.lab, rerun.batch.inputs, put))
     for path, values in base.items():
         axis = next((a for a in (1, 0) if values.ndim > a and values.shape[a] == width), None)
         if axis is None or other[path].shape != values.shape:
@@ -153,9 +150,9 @@ def _moves_across_second(lab: Lab, rerun: Rerun, base: Outputs, width: int) -> b
     return False
 
 
-def _equivariant(lab: Lab, rerun: Rerun, base: Outputs, samples: int, layouts: dict[str, list[Layout]]) -> bool:
-    order = lab.rng.permutation(samples)
-    other = rerun(changed(lab, lab.batch.inputs, lambda path, v: v[order] if v.ndim else v))
+def _equivariant(rerun: Rerun, base: Outputs, samples: int, layouts: dict[str, list[Layout]]) -> bool:
+    order = rerun.lab.rng.permutation(samples)
+    other = rerun(changed(rerun.lab, rerun.batch.inputs, lambda path, v: v[order] if v.ndim else v))
     for path, options in layouts.items():
         rows = options[0].by_sample(base[path], samples)
         if rms(options[0].by_sample(other[path], samples) - rows[order]) > REORDERED * spread(rows):

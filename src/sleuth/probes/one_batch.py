@@ -30,6 +30,7 @@ class Samples:
     batch: Parts
     count: int | None
     distinct: bool  # no two samples have equal inputs
+    dense: bool = False  # each sample asks for many numbers at once
 
 
 def few_samples(lab: Lab) -> Samples:
@@ -37,14 +38,14 @@ def few_samples(lab: Lab) -> Samples:
     whole = lab.batch
     rows = distinct_rows(lab, whole)
     if rows is None:
-        return Samples(whole, None, distinct=False)
+        return Samples(whole, None, distinct=False, dense=_is_dense(lab))
     room = _room(lab)
     for wanted in sorted({min(len(rows), room), min(len(rows), max(room, MOST_DENSE_SAMPLES))}):
         chosen = take_rows(lab, whole, rows[:wanted])
         if _runs(lab, chosen):
-            return Samples(chosen, wanted, distinct=True)
+            return Samples(chosen, wanted, distinct=True, dense=_is_dense(lab))
     size = sample_count(lab, whole)
-    return Samples(whole, size, distinct=len(rows) == size)
+    return Samples(whole, size, distinct=len(rows) == size, dense=_is_dense(lab))
 
 
 def _runs(lab: Lab, batch: Parts) -> bool:
@@ -118,11 +119,24 @@ def _change_side(lab: Lab, batch: Parts, side: Any, change: Callable[[Any], Any]
 def _room(lab: Lab) -> int:
     """How many samples this model can be asked to learn by heart."""
     parameters = sum(int(np.prod(lab.bench.parameter(path).shape)) for path in lab.bench.paths())
-    shapes = [s for s in lab.facts.get("output_shape", []) if len(s) > 1]
-    outputs = max((int(np.prod(s[1:])) for s in shapes), default=1)
+    outputs = _outputs(lab)
     targets = [lab.adapter.values(a) for _, a in leaves(lab.batch.target, lab.adapter.is_array)]
-    numbers = max((int(np.prod(t.shape[1:])) for t in targets), default=outputs)
-    most = MOST_SAMPLES if numbers <= DENSE else MOST_DENSE_SAMPLES
     if any(t.dtype.kind in "iu" for t in targets):
-        outputs = min(outputs, MOST_NUMBERS_PER_CLASS * numbers)
+        outputs = min(outputs, MOST_NUMBERS_PER_CLASS * _numbers(lab))
+    most = MOST_DENSE_SAMPLES if _is_dense(lab) else MOST_SAMPLES
     return int(np.clip(parameters // (PARAMETERS_PER_NUMBER * outputs), 1, most))
+
+
+def _is_dense(lab: Lab) -> bool:
+    return _numbers(lab) > DENSE
+
+
+def _numbers(lab: Lab) -> int:
+    """How many numbers a sample's target holds; those of its output where no target is known."""
+    shapes = [a.shape for _, a in leaves(lab.batch.target, lab.adapter.is_array)]
+    return max((int(np.prod(shape[1:])) for shape in shapes), default=_outputs(lab))
+
+
+def _outputs(lab: Lab) -> int:
+    shapes = [s for s in lab.facts.get("output_shape", []) if len(s) > 1]
+    return max((int(np.prod(s[1:])) for s in shapes), default=1)

@@ -52,7 +52,7 @@ def count_runs(labels: np.ndarray) -> tuple[int, float, float]:
 
 
 def _labels(lab: Lab) -> tuple[list[np.ndarray], bool]:
-    """Per batch, in the order read; a single column of real targets is halved at its median."""
+    """Per batch, in the order read; a single column of real targets is parted at its mean."""
     if lab.train.labels:
         complete = sum(map(len, lab.train.labels)) == lab.train.samples
         return (lab.train.labels, False) if complete else ([], False)
@@ -60,8 +60,8 @@ def _labels(lab: Lab) -> tuple[list[np.ndarray], bool]:
     targets = [c for c in columns if c is not None]
     if not targets or len(targets) < len(columns):
         return [], False
-    median = np.median(np.concatenate(targets))
-    return [(t > median).astype(np.int64) for t in targets], True
+    middle = np.concatenate(targets).astype(np.float64).mean()
+    return [(t > middle).astype(np.int64) for t in targets], True
 
 
 def _real_column(lab: Lab, target: object) -> np.ndarray | None:

@@ -74,6 +74,7 @@ def _memorise(lab: Lab, samples: Samples, floor: Floor, start: Any) -> tuple[Ove
         tuned_losses=tuned.run.losses if tuned else (),
         floor_known=floor.value is not None,
         plain=floor.plain,
+        dense=samples.dense,
         complete=own.run.losses[-1] <= goal or (not lab.time_is_up() and all(a.run.complete for a in tries)),
     )
     return trial, min((a for a in (own, tuned) if a), key=lambda a: a.run.final)

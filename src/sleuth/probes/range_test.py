@@ -12,6 +12,7 @@ from sleuth.core.observation import Observation
 from sleuth.core.stage import Stage
 from sleuth.core.subject import Parts
 from sleuth.core.trial import RangeTest
+from sleuth.probes.one_batch import sample_count, take_rows
 from sleuth.probes.probe import Lab, OutOfTime, probe
 from sleuth.probes.rates import STEPS, sweep, use_working_rate
 
@@ -23,7 +24,13 @@ RUNS = 4
 # A run's start and end are the mean loss of the same few batches.
 JUDGED_BATCHES = 4
 NOISE_BATCHES = 8
+# A slow model gets fewer samples a batch; batch normalisation still has enough of them.
+FEW_SAMPLES = 8
 FACTOR = 10.0
+# Of the loss at the start: a rate that gains as much is no matter of concern, and other rates need not be tried.
+DOES_WELL = 0.2
+# One step's time differs from the next one's, and the sweep also runs every batch once before it starts.
+RESERVE = 0.6
 
 
 @dataclass(frozen=True)
@@ -33,9 +40,18 @@ class Data:
 
 
 @dataclass(frozen=True)
+class Run:
+    rate: float
+    first: float  # mean loss of the judged batches
+    last: float | None  # None: it blew up
+    losses: tuple[float, ...]  # of every step
+
+
+@dataclass(frozen=True)
 class Plan:
     sweep_steps: int
     run_steps: int
+    data: Data
 
 
 @probe(
@@ -52,77 +68,103 @@ def range_test(lab: Lab) -> Iterator[Observation]:
     start = lab.bench.snapshot()
     try:
         current = use_working_rate(lab) or 0.0
-        data = _data(lab)
-        noise = _noise(lab)
         plan = _plan(lab, start)
         lab.bench.restore(start)
-        found = sweep(lab, data.trained, lab.time_is_up, plan.sweep_steps)
-        rates = [current, current / FACTOR, current * FACTOR, found.suggested]
-        runs = []
-        course: tuple[float, ...] = ()
-        for rate in dict.fromkeys(r for r in rates if r):
-            first, last, losses = _run(lab, start, rate, plan.run_steps, data)
-            runs.append((rate, first, last))
-            course = losses if rate == current else course
+        noise = _noise(lab, plan.data.trained)
+        found = sweep(lab, plan.data.trained, lab.time_is_up, plan.sweep_steps)
+        runs = list(_runs(lab, start, current, found.suggested, noise, plan))
         yield RangeTest(
-            found.rates, found.losses, noise, found.suggested, found.reason, current, tuple(runs), plan.run_steps, course
+            rates=found.rates,
+            losses=found.losses,
+            noise=noise,
+            suggested=found.suggested,
+            reason=found.reason,
+            current=current,
+            runs=tuple((run.rate, run.first, run.last) for run in runs),
+            run_steps=plan.run_steps,
+            course=next((run.losses for run in runs if run.rate == current), ()),
         )
     finally:
         lab.bench.restore(start)
 
 
-def _data(lab: Lab) -> Data:
+def _runs(lab: Lab, start: Any, current: float, suggested: float | None, noise: float, plan: Plan) -> Iterator[Run]:
+    """At the current rate, at the suggested one and, unless the current one does well, at a tenth and ten times of it."""
+    well = False
+    for rate in dict.fromkeys(r for r in (current, suggested, current / FACTOR, current * FACTOR) if r):
+        if well and rate not in (current, suggested):
+            return
+        run = _run(lab, start, rate, plan)
+        yield run
+        if rate == current and run.last is not None:
+            well = run.first - run.last > max(DOES_WELL * abs(run.first), noise)
+
+
+def _noise(lab: Lab, batches: list[Parts]) -> float:
+    """How much the loss differs between batches while the weights stay."""
+    lab.bench.set_training(True)
+    losses = [lab.bench.loss(batch) for batch in batches[:NOISE_BATCHES]]
+    return float(np.std(losses)) if len(losses) > 1 and np.all(np.isfinite(losses)) else 0.0
+
+
+def _plan(lab: Lab, start: Any) -> Plan:
+    """All steps and samples where they fit into the time; on a slow model fewer samples a batch, then fewer steps."""
+    whole = lab.train.batches
+    share = _share(lab, start, whole)
+    if share >= 1:
+        return Plan(STEPS, RUN_STEPS, _data(whole))
+    few = [_few(lab, batch) for batch in whole]
+    share = min(1.0, _share(lab, start, few))
+    plan = Plan(int(STEPS * share), int(RUN_STEPS * share), _data(few))
+    if plan.sweep_steps < LEAST_SWEEP or plan.run_steps < LEAST_RUN:
+        raise OutOfTime
+    lab.notes.append(
+        f"Trying learning rates: on {FEW_SAMPLES} samples a batch with {plan.sweep_steps} and {plan.run_steps} steps instead of "
+        f"{STEPS} and {RUN_STEPS}, because the model is slow"
+    )
+    return plan
+
+
+def _share(lab: Lab, start: Any, batches: list[Parts]) -> float:
+    """How many times all steps would fit into the time that is left."""
+    lab.bench.restore(start)
+    seconds = []
+    for batch in (batches[0], batches[0], batches[-1]):
+        began = lab.clock()
+        lab.bench.step(batch)
+        seconds.append(lab.clock() - began)
+    left = min(lab.probe_deadline, lab.started + lab.budget_seconds) - lab.clock()
+    return left * RESERVE / max(min(seconds), 1e-6) / (STEPS + RUNS * RUN_STEPS)
+
+
+def _few(lab: Lab, batch: Parts) -> Parts:
+    size = sample_count(lab, batch)
+    return batch if size is None or size <= FEW_SAMPLES else take_rows(lab, batch, np.arange(FEW_SAMPLES))
+
+
+def _data(batches: list[Parts]) -> Data:
     """Batches to judge by that are not trained on, where there are enough; learning some by heart is no progress."""
-    batches = lab.train.batches
     if len(batches) < 3 * JUDGED_BATCHES:
         return Data(batches, batches[:JUDGED_BATCHES])
     return Data(batches[:-JUDGED_BATCHES], batches[-JUDGED_BATCHES:])
 
 
-def _noise(lab: Lab) -> float:
-    """How much the loss differs between batches while the weights stay."""
-    lab.bench.set_training(True)
-    losses = [lab.bench.loss(batch) for batch in lab.train.batches[:NOISE_BATCHES]]
-    return float(np.std(losses)) if len(losses) > 1 and np.all(np.isfinite(losses)) else 0.0
-
-
-def _plan(lab: Lab, start: Any) -> Plan:
-    """All steps where they fit into the time; fewer of all kinds on a slow model."""
-    lab.bench.restore(start)
-    lab.bench.step(lab.batch)  # the first step of a model is slower than the others
-    began = lab.clock()
-    lab.bench.step(lab.batch)
-    seconds = max(lab.clock() - began, 1e-6)
-    left = min(lab.probe_deadline, lab.started + lab.budget_seconds) - lab.clock()
-    judged = JUDGED_BATCHES * 2 * RUNS
-    share = min(1.0, (left / seconds - judged) * 0.9 / (STEPS + RUNS * RUN_STEPS))
-    plan = Plan(int(STEPS * share), int(RUN_STEPS * share))
-    if plan.sweep_steps < LEAST_SWEEP or plan.run_steps < LEAST_RUN:
-        raise OutOfTime
-    if share < 1:
-        lab.notes.append(
-            f"Trying learning rates: {plan.sweep_steps} and {plan.run_steps} steps instead of {STEPS} and {RUN_STEPS}, "
-            f"because one step takes {seconds:.2f} s"
-        )
-    return plan
-
-
-def _run(lab: Lab, start: Any, rate: float, steps: int, data: Data) -> tuple[float, float | None, tuple[float, ...]]:
-    """Loss at the start and at the end (None: it blew up) of the same few batches, and the loss of every step."""
+def _run(lab: Lab, start: Any, rate: float, plan: Plan) -> Run:
+    data = plan.data
     lab.bench.restore(start)
     lab.bench.set_training(True)
     first = _mean_loss(lab, data.judged)
     lab.bench.restore(start)
     lab.bench.set_lr(rate)
     losses: list[float] = []
-    for step in range(steps):
+    for step in range(plan.run_steps):
         lab.tick()
         loss = lab.bench.step(data.trained[step % len(data.trained)])
         if not math.isfinite(loss):
-            return first, None, tuple(losses)
+            return Run(rate, first, None, tuple(losses))
         losses.append(loss)
     last = _mean_loss(lab, data.judged)
-    return first, last if math.isfinite(last) else None, tuple(losses)
+    return Run(rate, first, last if math.isfinite(last) else None, tuple(losses))
 
 
 def _mean_loss(lab: Lab, batches: list[Parts]) -> float:

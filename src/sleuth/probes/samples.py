@@ -1,7 +1,7 @@
 """A few thousand samples for simple learners, in the data set's own order where that can be had."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ class Samples:
     targets: list[np.ndarray]
     positions: np.ndarray | None = None
     total: int | None = None  # samples of the whole data set, where positions are known
+    pictures: bool = False  # an input has rows, columns and channels
 
     def __len__(self) -> int:
         return len(self.blocks[0])
@@ -49,7 +50,7 @@ def from_readings(lab: Lab, readings: Readings) -> Samples:
     samples = join(readings.batches, lab.adapter)
     if isinstance(lab.subject.train, list | tuple) and readings is lab.train and not readings.order_is_ours:
         whole = readings.complete and readings.samples == len(samples)
-        return Samples(samples.blocks, samples.targets, np.arange(len(samples)), len(samples) if whole else None)
+        return replace(samples, positions=np.arange(len(samples)), total=len(samples) if whole else None)
     return samples
 
 
@@ -80,7 +81,7 @@ def _in_order(lab: Lab, rows: Rows) -> Samples:
     positions = np.concatenate([taken[i] for i in first])
     if len(positions) != len(samples):
         raise Unsupported("the data set gives more or fewer samples than positions")
-    return Samples(samples.blocks, samples.targets, positions, rows.count)
+    return replace(samples, positions=positions, total=rows.count)
 
 
 def _runs(count: int) -> Iterator[np.ndarray]:
@@ -109,7 +110,11 @@ def join(batches: Iterable[Parts], adapter: Adapter) -> Samples:
             break
     if not inputs or len({len(i) for i in inputs}) > 1 or len({len(t) for t in targets}) > 1:
         raise Unsupported("the batches do not all hold the same arrays")
-    return Samples([_stack(list(b)) for b in zip(*inputs, strict=True)], [_stack(list(t)) for t in zip(*targets, strict=True)])
+    return Samples(
+        [_stack(list(b)) for b in zip(*inputs, strict=True)],
+        [_stack(list(t)) for t in zip(*targets, strict=True)],
+        pictures=any(a.ndim > 3 for a in arrays),
+    )
 
 
 def _arrays(tree: Any, adapter: Adapter) -> list[np.ndarray]:

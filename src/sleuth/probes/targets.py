@@ -12,6 +12,8 @@ FEWEST_PER_CLASS = 5
 MOST_CLASSES = 64
 # Wider targets have one value a position: a mask, a sentence, an image.
 MOST_OUTPUTS = 64
+# More columns than this cost time and tell no more: they are mixed into so many by fixed random weights.
+WIDTH = 16
 # What losses are told to skip.
 IGNORED = -100
 CLIP = 5.0
@@ -19,8 +21,16 @@ CLIP = 5.0
 
 @dataclass(frozen=True)
 class Encoded:
-    """`columns` are standardised; `classes` is 0 when a target is not one class a sample."""
+    """`columns` are standardised, and mixed where there were many; `plain` are not mixed, and end with the target as a number.
+    `classes` is 0 when a target is not one class a sample."""
 
+    columns: np.ndarray
+    plain: np.ndarray
+    classes: int
+
+
+@dataclass(frozen=True)
+class Columns:
     columns: np.ndarray
     classes: int
 
@@ -34,11 +44,19 @@ def encode(targets: Sequence[np.ndarray], inputs: Sequence[np.ndarray]) -> Encod
     keep = columns.std(axis=0) > 1e-6
     if not keep.any():
         raise Unsupported(f"all {len(columns)} samples that were looked at have the same target")
-    scaled = (columns[:, keep] - columns[:, keep].mean(axis=0)) / columns[:, keep].std(axis=0)
-    return Encoded(np.clip(scaled, -CLIP, CLIP).astype(np.float32), parts[0].classes if len(parts) == 1 else 0)
+    plain = np.clip(_standardise(columns[:, keep]), -CLIP, CLIP).astype(np.float32)
+    mixed = plain
+    if plain.shape[1] > WIDTH:
+        weights = np.random.default_rng(0).normal(size=(plain.shape[1], WIDTH))
+        mixed = _standardise(plain @ weights).astype(np.float32)
+    return Encoded(mixed, plain, parts[0].classes if len(parts) == 1 else 0)
 
 
-def _encode(target: np.ndarray, inputs: Sequence[np.ndarray]) -> Encoded:
+def _standardise(columns: np.ndarray) -> np.ndarray:
+    return np.asarray((columns - columns.mean(axis=0)) / columns.std(axis=0))
+
+
+def _encode(target: np.ndarray, inputs: Sequence[np.ndarray]) -> Columns:
     values = target.reshape(len(target), -1) if target.ndim > 1 and target[0].size == 1 else target
     if values.ndim > 2 or (values.ndim == 2 and values.shape[1] > MOST_OUTPUTS):
         raise Unsupported(f"the target has one value a position (its shape is {target.shape[1:]} a sample), not one a sample")
@@ -50,10 +68,10 @@ def _encode(target: np.ndarray, inputs: Sequence[np.ndarray]) -> Encoded:
         return _classes(flat[:, 0].astype(np.int64))
     if values.dtype.kind != "f" and not binary:
         raise Unsupported(f"the target holds {flat.shape[1]} whole numbers a sample, one a position, not one a sample")
-    return Encoded(np.nan_to_num(flat.astype(np.float32), nan=0.0, posinf=0.0, neginf=0.0), classes=0)
+    return Columns(np.nan_to_num(flat.astype(np.float32), nan=0.0, posinf=0.0, neginf=0.0), classes=0)
 
 
-def _classes(labels: np.ndarray) -> Encoded:
+def _classes(labels: np.ndarray) -> Columns:
     values, counts = np.unique(labels, return_counts=True)
     usable = (counts >= FEWEST_PER_CLASS) & (values != IGNORED)
     frequent = values[usable][np.argsort(-counts[usable], kind="stable")][:MOST_CLASSES]
@@ -67,4 +85,4 @@ def _classes(labels: np.ndarray) -> Encoded:
     # Classes that are grades or counts have an order, which one column can tell at once.
     if len(values) > 2 and IGNORED not in values:
         columns.append(labels)
-    return Encoded(np.stack(columns, axis=1).astype(np.float32), classes=len(frequent))
+    return Columns(np.stack(columns, axis=1).astype(np.float32), classes=len(frequent))

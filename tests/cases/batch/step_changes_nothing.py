@@ -28,7 +28,7 @@ def _optimisers() -> dict[str, Any]:
         def step(self, closure: Any = None) -> None:
             for group in self.param_groups:
                 for p in group["params"]:
-                    p = p - group["lr"] * p.grad  # noqa: PLW2901
+                    p = p - group["lr"] * p.grad
 
     class Writes(torch.optim.Optimizer):
         @torch.no_grad()

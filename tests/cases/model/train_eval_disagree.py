@@ -32,5 +32,6 @@ def _training(kit: Kit, keeps: bool) -> Subject:
                     self.variance.lerp_(variance.detach(), 0.1)
             return (x - mean) / (variance + 1e-5).sqrt()
 
-    model = kit.sequential(kit.linear(64, 48), Normalise(48), kit.activation("relu"), kit.linear(48, 10), Normalise(10))
+    blocks = [(kit.linear(inputs, 48), Normalise(48), kit.activation("relu")) for inputs in (64, 48)]
+    model = kit.sequential(*blocks[0], *blocks[1], kit.linear(48, 10))
     return Subject(model, kit.loader(*digits()), kit.loss("cross-entropy"), kit.optimiser(model, "adam", lr=3e-3))

@@ -1,4 +1,4 @@
-"""Even a single batch, seen again and again, cannot be learned by heart: what would tell the samples apart does not get through."""
+"""Even one batch, seen again and again, cannot be learned by heart: what tells its samples apart does not get through."""
 
 import numpy as np
 import torch
@@ -13,7 +13,7 @@ from tests.zoo.data import split_loaders
 
 
 class NoisyReader(nn.Module):
-    """Noise that was meant to regularise, a hundred times stronger than the state it is added to, in every mode."""
+    """Noise that was meant to regularise, ten times stronger than the signal it is added to, in every mode."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -21,9 +21,8 @@ class NoisyReader(nn.Module):
         self.head = nn.Linear(32, 3)
 
     def forward(self, x: Tensor) -> Tensor:
-        states, _ = self.lstm(x)
-        last = states[:, -1]
-        return self.head(last + 20.0 * torch.randn_like(last))
+        states, _ = self.lstm(x + 10.0 * torch.randn_like(x))
+        return self.head(states[:, -1])
 
 
 class Brightness(nn.Module):

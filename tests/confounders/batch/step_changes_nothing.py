@@ -24,7 +24,7 @@ class PlainSGD(optim.Optimizer):
         for group in self.param_groups:
             for p in group["params"]:
                 if p.grad is not None:
-                    p = p - group["lr"] * p.grad  # noqa: PLW2901
+                    p = p - group["lr"] * p.grad
 
 
 class CarefulAdam(optim.Adam):

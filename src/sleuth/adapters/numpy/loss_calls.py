@@ -1,6 +1,6 @@
-"""Which loss a hand-written one is. Its name may say anything, so its values decide."""
+"""What a hand-written loss was given and what it said."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -8,52 +8,14 @@ import numpy as np
 from sleuth import kernel
 from sleuth.adapters.numpy.listening import Listener, is_array
 from sleuth.adapters.numpy.losses import Call, GivenLoss, Loss
+from sleuth.core.loss_family import recognise
 from sleuth.core.observation import Argument, ArrayFacts, LossCall
 from sleuth.core.statistics import Statistics
 from sleuth.core.subject import Parts
 from sleuth.core.tree import leaves
 
-# Room for an epsilon inside a logarithm; other losses differ far more at the points that are asked.
-SAME = 1e-3
-POINTS = 2
-WIDE = 4.0
 # Beyond this the sums along axes would cost more than the step.
 LARGE = 20_000_000
-
-Asked = tuple[np.ndarray, np.ndarray]  # an output, and what the loss said to it
-Formula = Callable[[np.ndarray, np.ndarray], np.ndarray]
-
-
-def _picked(o: np.ndarray, t: np.ndarray) -> np.ndarray:
-    """The output of the right class, for class indices or one-hot rows."""
-    if t.shape == o.shape:
-        return (o * t).sum(-1)
-    return np.take_along_axis(o, t.astype(np.int64).reshape(-1, 1), 1)[:, 0]
-
-
-def _log_sum(o: np.ndarray) -> np.ndarray:
-    top = o.max(-1, keepdims=True)
-    return (top + np.log(np.exp(o - top).sum(-1, keepdims=True)))[..., 0]
-
-
-def _huber(o: np.ndarray, t: np.ndarray) -> np.ndarray:
-    d = np.abs(o - t)
-    return np.where(d < 1, d * d / 2, d - 0.5)
-
-
-CLASSES: dict[str, Formula] = {
-    "cross-entropy": lambda o, t: _log_sum(o) - _picked(o, t),
-    "nll": lambda o, t: -_picked(o, t),
-}
-ELEMENTS: dict[str, Formula] = {
-    "mse": lambda o, t: (o - t) ** 2,
-    "l1": lambda o, t: np.abs(o - t),
-    "huber": _huber,
-    "bce": lambda o, t: -(t * np.log(o) + (1 - t) * np.log(1 - o)),
-    "bce-logits": lambda o, t: np.logaddexp(0, o) - t * o,
-}
-
-
 # For a loss that raised: only its name is left to go by, and only shapes are judged.
 NAMES = (
     ("bce", ("bce", "binarycrossentropy")),
@@ -71,7 +33,8 @@ def loss_calls(name: str, loss: Loss, made: Call, batch: Parts, listener: Listen
     family, reduction = "other", None
     broadcast = None
     if isinstance(output, np.ndarray) and isinstance(target, np.ndarray):
-        family, reduction = _recognise(loss, made, output, target)
+        ask = (lambda o: Call(loss.ask(o, target)).value) if isinstance(loss, GivenLoss) else None
+        family, reduction = recognise(output, target, made.value, ask)
         broadcast = _broadcast(output, target) if family in ("mse", "l1", "huber") else None
     value = np.asarray(made.value)
     number = float(value.reshape(())) if value.size == 1 and value.dtype.kind in "fiub" else None
@@ -101,53 +64,6 @@ def failed_call(name: str, listener: Listener, batch: Parts) -> LossCall:
 def _arguments(output: Any, target: Any, listener: Listener) -> tuple[Argument, ...]:
     sides = (("output", output), ("target", target))
     return tuple(_argument(role, array, listener) for role, tree in sides for _, array in leaves(tree, is_array))
-
-
-def _recognise(loss: Loss, made: Call, output: np.ndarray, target: np.ndarray) -> tuple[str, str | None]:
-    """The one known loss that gives the same numbers: at random outputs where the loss can be asked, else as it is."""
-    asked = _asked(loss, output, target, 0.05, 0.95) if isinstance(loss, GivenLoss) else [(output, np.asarray(made.value))]
-    found = {fit for family, formula in _formulas(output, target) if (fit := _fit(family, formula, target, asked))}
-    if len(found) != 1:
-        return "other", None
-    family, reduction = found.pop()
-    if family == "bce" or not isinstance(loss, GivenLoss):
-        return family, reduction
-    # Between zero and one Huber's loss is half the square.
-    wide = _asked(loss, output, target, -WIDE, WIDE)
-    return (family, reduction) if _fit(family, {**CLASSES, **ELEMENTS}[family], target, wide) else ("other", None)
-
-
-def _asked(loss: GivenLoss, output: np.ndarray, target: np.ndarray, low: float, high: float) -> list[Asked]:
-    """The loss at random outputs; empty where it refuses them, and then it stays unknown."""
-    rng = np.random.default_rng(0)
-    points = [rng.uniform(low, high, output.shape).astype(output.dtype) for _ in range(POINTS)]
-    try:
-        with np.errstate(all="ignore"):
-            return [(p, np.asarray(Call(loss.ask(p, target)).value)) for p in points]
-    except Exception:
-        return []
-
-
-def _formulas(output: np.ndarray, target: np.ndarray) -> Iterator[tuple[str, Formula]]:
-    classes = output.ndim == 2 and target.dtype.kind in "iu" and target.size == len(output) == len(target)
-    if (classes and output.shape[1] > 1) or (target.shape == output.shape and output.ndim == 2 and output.shape[1] > 1):
-        yield from CLASSES.items()
-    yield from ELEMENTS.items()
-
-
-def _fit(family: str, formula: Formula, target: np.ndarray, asked: list[Asked]) -> tuple[str, str] | None:
-    if not asked or any(value.size != 1 or value.dtype.kind not in "fiu" for _, value in asked):
-        return None
-    for reduction in ("mean", "sum"):
-        reduce = np.mean if reduction == "mean" else np.sum
-        try:
-            with np.errstate(all="ignore"):
-                expected = [float(reduce(formula(p.astype(np.float64), target.astype(np.float64)))) for p, _ in asked]
-        except (ValueError, IndexError):
-            return None
-        if all(abs(e - float(v)) <= SAME * max(abs(float(v)), 1e-6) for e, (_, v) in zip(expected, asked, strict=True)):
-            return family, reduction
-    return None
 
 
 def _broadcast(output: np.ndarray, target: np.ndarray) -> tuple[int, ...] | None:

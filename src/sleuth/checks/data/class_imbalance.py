@@ -10,8 +10,8 @@ from sleuth.core.trial import Order
 
 # Beyond ten to one the rare class hardly moves the gradient of a mean over the batch (also the default of peers).
 LOPSIDED = 10.0
-# The ratio must stand above the threshold by this many standard errors: the rarest of many classes is rare by chance too.
-SURE = 3.0
+# The ratio must stand above the threshold by this many standard errors of its logarithm (one-sided 95 %).
+SURE = 1.64
 # Where every class that occurs has this many samples, one of like frequency is missing by chance once in e^20.
 ENOUGH = 20
 # Beyond this it is a vocabulary or a catalogue, whose long tail is natural.

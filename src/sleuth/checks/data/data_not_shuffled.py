@@ -12,7 +12,7 @@ FEW_RUNS = 0.5
 STANDARD_ERRORS = 6.0
 # Fewer labels are sorted by chance or by nobody's fault.
 LEAST_SAMPLES = 32
-# A real-valued target rises and falls with time in honest series; sorted, it crosses its median once.
+# A real-valued target rises and falls with time in honest series; sorted, it crosses its mean once.
 SORTED_RUNS = 3
 # In a list of batches the user's loop may draw their order: there only batches of one class are telling.
 MOSTLY = 0.5
@@ -66,8 +66,8 @@ def data_not_shuffled(seen: Seen, *, few_runs: float = FEW_RUNS) -> Iterator[Evi
 def _is_sorted(order: Order, few_runs: float) -> bool:
     if order.samples < LEAST_SAMPLES or order.batches < 2:
         return False
-    if order.real_target:
-        return order.runs <= SORTED_RUNS
+    if order.real_target and order.runs > SORTED_RUNS:
+        return False
     if order.batches_fixed and order.single_class_batches < MOSTLY * order.batches:
         return False
     below = order.expected_runs - order.runs
@@ -76,7 +76,7 @@ def _is_sorted(order: Order, few_runs: float) -> bool:
 
 def _sorted(order: Order) -> Evidence:
     what = "the target" if order.real_target else "the label"
-    change = "crosses its median" if order.real_target else "changes"
+    change = "crosses its mean" if order.real_target else "changes"
     alone = f"; {order.single_class_batches} of {order.batches} batches hold one class only" if not order.real_target else ""
     return Evidence(
         summary=f"{what} {change} {order.runs - 1} times in {order.samples} samples where a random order would have "

@@ -17,7 +17,7 @@ SPEAKS_OF_DTYPES = re.compile(r"dtype|datatype|scalar type|Input type \(|not imp
     severity=Severity.ERROR,
     confidence=Confidence.CERTAIN,
     reads=(Batch, Architecture, Settings, (Role.ACTIVATION, Failure)),
-    explains=("forward-fails", "input-not-normalised", "channels-misplaced", "mixed-precision-parameters"),
+    explains=("forward-fails", "input-not-normalised", "channels-misplaced"),
     title="Inputs have another dtype than the model computes in",
     why="""A layer multiplies its inputs with its weights, and both must have the same dtype. NumPy makes float64, image files
     give uint8 and tables of counts give integers, while the weights are float32.""",

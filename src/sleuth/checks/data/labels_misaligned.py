@@ -9,8 +9,9 @@ from sleuth.core.trial import Alignment, Moved
 # The error rate of the permutation test: at or below it the inputs tell something, and the labels belong.
 LEVEL = 0.01
 # Between the two the samples hint at a weak link: a hard but honest task looks like this, so nothing is said.
-NOTHING = 0.2
-NOTHING_AT_ALL = 0.3
+NOTHING = 0.1
+# For a hint, the labels as they are must do no better than half of the shuffled ones.
+NOTHING_AT_ALL = 0.5
 # Four classes and more are as a rule somebody's annotation of the input, and simple learners find a good part of them. A
 # link of this strength (15 of 100 labels of ten classes right beyond guessing give 0.02) would have been seen.
 SEEN_ANNOTATION = 0.08
@@ -22,8 +23,10 @@ ANNOTATED_CLASSES = 4
 SEEN_USUAL = 0.15
 # Inputs whose values each vary for themselves (random bits, parity, sums modulo p) hide every link from simple learners.
 STRUCTURED = 0.7
+# Rows that tell about the next row are a time series, and forecasts are honest however little can be foretold.
+SEQUENCE = 0.3
 # Validation that shows a link this many times stronger than training could hide is of another making than training.
-CONTRAST = 2.0
+CONTRAST = 1.5
 CONTRAST_LEVEL = 0.005
 # Chance of one false shift in ten thousand data sets.
 MOVED_LEVEL = 1e-4
@@ -33,6 +36,8 @@ MOVED_SKILL = 0.1
 PLAIN_SKILL = 0.5
 PLAIN_LEVEL = 1e-6
 SERIAL = 0.5
+# The next token or value of a series stands as it is in the row that follows.
+CONTAINED = 0.95
 
 
 @check(
@@ -51,7 +56,6 @@ SERIAL = 0.5
         "capacity-too-small",
         "capacity-too-large",
         "conflicting-labels",
-        "train-val-shift",
     ),
     title="Labels do not belong to their inputs",
     why="""When inputs and labels are put in different orders (only one of them shuffled or sorted, a header counted as a
@@ -72,19 +76,21 @@ def labels_misaligned(
     detectable = 1.0 if trial.detectable is None else trial.detectable
     if _validation_knows(trial, detectable):
         yield _contrast(trial, detectable)
-    elif trial.p_value >= NOTHING and _is_structured(trial) and _rules_out(trial, detectable, seen_annotation, seen_outcome):
+    elif trial.p_value >= NOTHING and _can_speak(trial) and _rules_out(trial, detectable, seen_annotation, seen_outcome):
         yield _nothing(trial, detectable, Severity.ERROR, Confidence.LIKELY)
-    elif trial.p_value >= NOTHING_AT_ALL and _is_structured(trial) and detectable <= SEEN_USUAL:
+    elif trial.p_value >= NOTHING_AT_ALL and _can_speak(trial) and detectable <= SEEN_USUAL:
         yield _nothing(trial, detectable, Severity.HINT, Confidence.POSSIBLE)
     else:
         yield NotExamined(_doubt(trial, detectable))
 
 
 def _restores(trial: Alignment, moved: Moved) -> bool:
-    """A shift brings information back, and it is not the kind that a time series gives to every neighbour."""
-    if moved.p_value > MOVED_LEVEL or moved.skill < MOVED_SKILL or moved.serial > SERIAL * moved.skill:
+    """A shift brings information back, and of a kind that a series in time does not give by itself."""
+    if moved.p_value > MOVED_LEVEL or moved.skill < MOVED_SKILL:
         return False
-    return trial.p_value > LEVEL or 1 - moved.skill < (1 - max(trial.skill, 0)) / 2
+    if moved.serial > SERIAL * moved.skill or _is_forecast(trial):
+        return False
+    return trial.p_value > LEVEL or trial.skill <= moved.skill / 2
 
 
 def _moved(trial: Alignment, moved: Moved) -> Evidence:
@@ -126,8 +132,19 @@ def _contrast(trial: Alignment, detectable: float) -> Evidence:
     )
 
 
-def _is_structured(trial: Alignment) -> bool:
-    return trial.freedom is not None and trial.freedom <= STRUCTURED
+def _can_speak(trial: Alignment) -> bool:
+    """Inputs in which an honest target would show: structured, and not a series in time."""
+    return trial.freedom is not None and trial.freedom <= STRUCTURED and not _is_sequence(trial)
+
+
+def _is_sequence(trial: Alignment) -> bool:
+    return _is_forecast(trial) or (trial.serial is not None and trial.serial > SEQUENCE)
+
+
+def _is_forecast(trial: Alignment) -> bool:
+    """Each row holds the target of a row before it."""
+    moved = trial.moved
+    return moved is not None and moved.rows is not None and moved.rows > 0 and moved.contained > CONTAINED
 
 
 def _rules_out(trial: Alignment, detectable: float, annotation: float, outcome: float) -> bool:
@@ -158,7 +175,9 @@ def _doubt(trial: Alignment, detectable: float) -> str:
         return (
             f"cannot tell from {trial.samples} samples: they hint at a weak link of inputs and labels (p = {trial.p_value:.2f})"
         )
-    if not _is_structured(trial):
+    if _is_sequence(trial):
+        return f"cannot tell from {trial.samples} samples: nothing shows, but rows follow each other in time: a forecast is hard"
+    if not _can_speak(trial):
         return (
             f"cannot tell from {trial.samples} samples: nothing shows, but inputs whose values vary independently "
             "hide most links from simple learners"
@@ -173,14 +192,13 @@ def _amount(skill: float) -> str:
     return f"R² = {max(skill, 0):.2f}" if skill >= 0.095 else f"R² = {max(skill, 0):.3f}"
 
 
-def _numbers(trial: Alignment) -> dict[str, float | int | str | None]:
+def _numbers(trial: Alignment) -> dict[str, float | int | None]:
     return {
         "samples": trial.samples,
         "classes": trial.classes,
         "skill": trial.skill,
         "p_value": trial.p_value,
         "detectable": trial.detectable,
-        "learner": trial.learner,
         "model_skill": trial.model_skill,
         "model_p_value": trial.model_p_value,
         "validation_skill": trial.validation_skill,

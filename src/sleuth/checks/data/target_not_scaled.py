@@ -40,7 +40,6 @@ OBSERVED = 8
         "learns-without-input",
         "update-too-large",
         "underfitting",
-        "wrong-last-activation",
         "dead-units",
     ),
     title="The target is on another scale than the outputs",

@@ -19,7 +19,7 @@ SPREADS = 3.0
     severity=Severity.WARNING,
     confidence=Confidence.LIKELY,
     reads=(InitialLoss,),
-    explains=("loss-spikes", "learning-rate-too-high"),
+    explains=("loss-spikes",),
     title="The loss starts far above what guessing gives",
     why="""An untrained model knows nothing, so its loss should be that of guessing: ln K for K classes, the size of the target
     for squared error. A loss far above says that it begins by being sure of wrong answers, and the first steps only undo that.

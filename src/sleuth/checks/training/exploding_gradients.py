@@ -70,7 +70,7 @@ def exploding_gradients(
 def _across_depth(seen: Seen) -> tuple[float, Tensor, Tensor] | None:
     """How much larger the first layers' gradient is than the last ones', at the start and still at the end."""
     matrices = {p.path for p in seen.one(Architecture).parameters if len(p.shape) > 1 and p.family not in LEFT_OUT}
-    layers = [g for g in seen.first(Role.GRADIENT) if g.path in matrices and g.statistics.all_finite and g.rms > 0]
+    layers = [g for g in seen.latest(Role.GRADIENT) if g.path in matrices and g.statistics.all_finite and g.rms > 0]
     if len(layers) < LEAST_LAYERS:
         return None
     quarter = max(1, len(layers) // 4)

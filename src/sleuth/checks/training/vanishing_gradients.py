@@ -38,9 +38,8 @@ LEAST_LAYERS = 3
 )
 def vanishing_gradients(seen: Seen, *, faded: float = FADED) -> Iterator[Evidence | NotExamined]:
     matrices = {p.path for p in seen.one(Architecture).parameters if len(p.shape) > 1 and p.family not in LEFT_OUT}
-    layers = [g for g in seen.first(Role.GRADIENT) if g.path in matrices and g.statistics.finite]
     # An exactly zero gradient is a cut graph: that is zero-gradients' business.
-    layers = [g for g in layers if g.rms > 0]
+    layers = [g for g in seen.latest(Role.GRADIENT) if g.path in matrices and g.statistics.all_finite and g.rms > 0]
     if len(layers) < LEAST_LAYERS:
         yield NotExamined(f"fewer than {LEAST_LAYERS} layers have a gradient")
         return

@@ -1,0 +1,82 @@
+"""The loss is made for another kind of target."""
+
+from collections.abc import Iterator
+
+from sleuth.core.check import Evidence, NotExamined, Seen, check
+from sleuth.core.observation import Argument, LossCall, Split
+from sleuth.core.stage import Confidence, Severity, Stage
+
+REGRESSION = ("mse", "l1", "huber")
+# Class probabilities sum to one; float16 arithmetic strays by about a hundredth.
+SUM_SLACK = 0.02
+# Class indices are few and start at zero. A measured quantity that happens to be whole rarely fills 0, 1, 2, … evenly.
+FEWEST_CLASSES, MOST_CLASSES = 3, 50
+# In a set of classes no index is missing and none is rarer than this share of an even spread.
+RAREST = 0.2
+
+
+@check(
+    code="M209",
+    stage=Stage.MODEL,
+    severity=Severity.WARNING,
+    reads=(LossCall,),
+    explains=(
+        "cannot-overfit-one-batch",
+        "loss-not-decreasing",
+        "target-not-scaled",
+        "initial-loss-off",
+        "underfitting",
+        "learning-rate-too-low",
+        "learning-rate-too-high",
+        "class-imbalance",
+    ),
+    title="The loss is made for another kind of target",
+    why="""A squared error on class indices says that class 9 is nine times as far from 0 as class 1, which means nothing; a
+    cross-entropy on measured values treats them as probabilities. The model then learns an answer to another question.""",
+    fix="""Use cross-entropy with one output a class for class indices, and a squared or absolute error for measured
+    values.""",
+)
+def wrong_loss_for_task(seen: Seen) -> Iterator[Evidence | NotExamined]:
+    for call in seen.all(LossCall)[:1]:
+        output, target = call.argument("output"), call.argument("target")
+        if output is None or target is None:
+            yield NotExamined("the loss has no target to look at")
+        elif call.family in REGRESSION:
+            yield from _regression_on_classes(seen, call, output, target)
+        elif call.family in ("cross-entropy", "bce", "bce-logits"):
+            yield from _probabilities_that_are_none(call, target)
+        else:
+            yield NotExamined(f"nothing is known about the targets that {call.name} wants")
+
+
+def _regression_on_classes(seen: Seen, call: LossCall, output: Argument, target: Argument) -> Iterator[Evidence]:
+    counts = seen.whole_targets(Split.TRAIN)
+    if target.facts.whole_share < 1 or not FEWEST_CLASSES <= len(counts) <= MOST_CLASSES:
+        return
+    even = sum(counts.values()) / len(counts)
+    if sorted(counts) != list(range(len(counts))) or min(counts.values()) < RAREST * even:
+        return
+    if output.facts.shape[-1:] != (1,) and len(output.facts.shape) > 1:
+        return
+    yield Evidence(
+        location=call.location,
+        summary=f"{call.name} is used on targets that are class indices: the whole numbers 0 to {len(counts) - 1}",
+        fix=f"Give the model {len(counts)} outputs and use cross-entropy; targets stay class indices.",
+        confidence=Confidence.POSSIBLE if target.facts.is_float else Confidence.LIKELY,
+        numbers={"classes": len(counts)},
+    )
+
+
+def _probabilities_that_are_none(call: LossCall, target: Argument) -> Iterator[Evidence]:
+    if not target.facts.is_float:
+        return
+    statistics = target.facts.statistics
+    if statistics.min < -SUM_SLACK or statistics.max > 1 + SUM_SLACK:
+        yield Evidence(
+            location=call.location,
+            summary=f"{call.name} wants class indices or probabilities, but the targets range from {statistics.min:.3g} "
+            f"to {statistics.max:.3g}",
+            fix="Use a squared or absolute error (mse_loss, smooth_l1_loss) for measured values.",
+            confidence=Confidence.CERTAIN,
+            numbers={"target_min": statistics.min, "target_max": statistics.max},
+        )
