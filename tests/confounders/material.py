@@ -14,15 +14,17 @@ TEXT = (Path(__file__).parents[2] / "LICENSE").read_text()
 LETTERS = sorted(set(TEXT))
 WORDS = 30  # ids in `sentences`, 0 is padding
 TOKENS = 20  # ids in `tagged`, 0 is padding
-USERS, ITEMS = 40, 30
+USERS, ITEMS = 50, 40
 
 
 @cache
 def letters(length: int = 24, stride: int = 8) -> Pair:
-    """Windows of the licence as ids, and the same windows one letter later."""
+    """Windows of the licence as ids, none of them twice, and the same windows one letter later."""
     ids = np.array([LETTERS.index(c) for c in TEXT], dtype=np.int64)
-    starts = np.arange(0, len(ids) - length - 1, stride)
-    return np.stack([ids[s : s + length] for s in starts]), np.stack([ids[s + 1 : s + length + 1] for s in starts])
+    longer = np.stack([ids[s : s + length + 1] for s in range(0, len(ids) - length - 1, stride)])
+    _, first = np.unique(longer[:, :-1], axis=0, return_index=True)
+    longer = longer[np.sort(first)]
+    return longer[:, :-1], longer[:, 1:]
 
 
 @cache
@@ -82,7 +84,7 @@ def ratings(count: int = 1500) -> Pair:
     """(user, item) ids and a standardised rating (n, 1) of low rank."""
     rng = np.random.default_rng(5)
     users, items = rng.normal(size=(USERS, 2)) + 1, rng.normal(size=(ITEMS, 2)) + 1
-    pairs = np.stack([rng.integers(0, USERS, count), rng.integers(0, ITEMS, count)], axis=1)
+    pairs = np.stack(np.divmod(rng.permutation(USERS * ITEMS)[:count], ITEMS), axis=1)
     y = (users[pairs[:, 0]] * items[pairs[:, 1]]).sum(1, keepdims=True) + rng.normal(0, 0.1, (count, 1))
     return pairs.astype(np.int64), _standardised(y)
 

@@ -10,7 +10,7 @@ import numpy as np
 MIX1 = np.uint64(0xBF58476D1CE4E5B9)
 MIX2 = np.uint64(0x94D049BB133111EB)
 STEP = np.uint64(0x9E3779B97F4A7C15)
-# The fingerprint of a sample whose every value is the same: a blank page equals another by nature.
+# The exact fingerprint of a sample whose every value is the same: a blank page equals another by nature.
 BLANK = np.uint64(0)
 # Fewer equal values in a row are chance: (1, 1) is a sample of two yes/no columns, not a blank one.
 LEAST_BLANK = 16
@@ -48,7 +48,6 @@ def fingerprints(arrays: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
             blank[rows] &= (values == values[:, :1]).all(axis=1) & (values.shape[1] >= LEAST_BLANK)
     exact[exact == BLANK] = STEP
     exact[blank] = BLANK
-    rounded[blank] = BLANK
     return exact, rounded
 
 

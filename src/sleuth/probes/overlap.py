@@ -1,6 +1,7 @@
 """Looks for validation samples that stand in the training set."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -20,24 +21,28 @@ EXAMPLES = 5
 def overlap(lab: Lab) -> Iterator[Observation]:
     if lab.validation is None:
         raise Unsupported("no validation data was given")
-    train, validation = _columns(lab.train), _columns(lab.validation)
+    found = compare(lab.train, lab.validation)
+    yield replace(found, coincidence=_coincidence(lab, lab.validation)) if found.rounded.found else found
+
+
+def compare(train_readings: Readings, validation_readings: Readings) -> Overlap:
+    train, validation = _columns(train_readings), _columns(validation_readings)
     if train is None or validation is None:
         raise Unsupported("a batch holds no array with one entry a sample, so samples cannot be compared")
     blank = validation[:, 0] == BLANK
-    positions = np.flatnonzero(~blank)
     kept_train, kept = train[train[:, 0] != BLANK], validation[~blank]
     if not len(kept) or not len(kept_train):
         raise Unsupported("every sample of a split is blank: all its values are the same")
     exact = np.isin(kept[:, 0], kept_train[:, 0])
     rounded = exact | np.isin(kept[:, 1], kept_train[:, 1]) | np.isin(kept[:, 2], kept_train[:, 2])
-    yield Overlap(
+    positions = np.flatnonzero(~blank)
+    return Overlap(
         train_samples=len(kept_train),
         validation_samples=len(kept),
         exact=_matches(exact, kept, kept_train, columns=(0,)),
         rounded=_matches(rounded, kept, kept_train, columns=(1, 2)),
         examples=tuple(_example(i, kept, train, positions) for i in np.flatnonzero(rounded)[:EXAMPLES]),
-        complete=lab.train.complete and lab.validation.complete,
-        coincidence=_coincidence(lab, lab.validation) if rounded.any() else 0.0,
+        complete=train_readings.complete and validation_readings.complete,
         blank_samples=int(blank.sum()),
     )
 

@@ -12,10 +12,10 @@ from tests.zoo.data import split_loaders
 
 
 def cnn_on_bytes() -> Subject:
-    """Black and white pictures, one byte a pixel."""
+    """Four shades of grey, one byte a pixel."""
     x, y = digit_images()
     model = cnn()
-    train, validation = split_loaders((x > 0.4).astype(np.uint8), y)
+    train, validation = split_loaders((x * 3).astype(np.uint8), y)
     return Subject(model, train, nn.CrossEntropyLoss(), optim.SGD(model.parameters(), lr=0.05, momentum=0.9), validation)
 
 
@@ -28,8 +28,8 @@ def regression_straight_from_the_scaler() -> Subject:
 
 
 def lstm_on_whole_numbers() -> Subject:
-    """Rows of zeros and ones, kept as integers."""
+    """Rows of grey levels from 0 to 3, kept as integers."""
     x, y = digits()
     model = Recurrent(8, 10)
-    train, validation = split_loaders((x > 0.4).astype(np.int64).reshape(-1, 8, 8), y)
+    train, validation = split_loaders((x * 3).astype(np.int64).reshape(-1, 8, 8), y)
     return Subject(model, train, nn.CrossEntropyLoss(), optim.AdamW(model.parameters(), lr=3e-3), validation)

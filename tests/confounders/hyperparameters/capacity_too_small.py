@@ -46,7 +46,7 @@ def digits_through_one_filter() -> Subject:
 def tastes_without_interaction() -> Subject:
     rng = np.random.default_rng(5)
     users, items = rng.normal(size=(USERS, 3)), rng.normal(size=(ITEMS, 3))
-    pairs = np.stack([rng.integers(0, USERS, 1500), rng.integers(0, ITEMS, 1500)], axis=1)
+    pairs = np.stack(np.divmod(rng.permutation(USERS * ITEMS)[:1500], ITEMS), axis=1)
     y = (users[pairs[:, 0]] * items[pairs[:, 1]]).sum(1, keepdims=True)
     model = Tastes()
     train, validation = split_loaders(pairs, ((y - y.mean()) / y.std()).astype(np.float32), batch_size=16)
