@@ -52,7 +52,9 @@ def main(rows: int = 1_000_000, columns: int = 100) -> None:
     print(f"{rows:,} + {rows // 10:,} rows of {columns} features")
     print(f"fingerprints   {train_seconds + validation_seconds:6.2f} s")
     print(f"matching       {matching:6.2f} s")
-    print(f"peak memory   +{peak_mebibytes() - before:6.0f} MiB (the rows as float32 would be {rows * columns * 4 / 2**20:.0f} MiB)")
+    print(
+        f"peak memory   +{peak_mebibytes() - before:6.0f} MiB (the rows as float32 would be {rows * columns * 4 / 2**20:.0f} MiB)"
+    )
     batches = range(0, rows // 10, BATCH)
     leaked = sum(min(BATCH, rows // 10 - start) for start in batches if (start // BATCH) % round(1 / LEAKED) == 0)
     print(f"found          {found.rounded.found:,} of {leaked:,} leaked rows, {found.exact.found:,} of them exactly")

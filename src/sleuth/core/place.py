@@ -1,5 +1,6 @@
 """The user's line behind what is happening now."""
 
+import os
 import sys
 import sysconfig
 import traceback
@@ -8,7 +9,7 @@ from types import FrameType, TracebackType
 
 from sleuth.core.location import Location, locate
 
-SLEUTH = str(Path(__file__).parents[1])
+SLEUTH = str(Path(__file__).parents[1]) + os.sep
 LIBRARIES = tuple(sysconfig.get_paths()[key] for key in ("purelib", "platlib", "stdlib"))
 
 

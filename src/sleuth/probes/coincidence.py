@@ -13,8 +13,9 @@ MOST_BITS = 10.0
 def coincidence(samples: list[np.ndarray], others: list[np.ndarray], total: int) -> float:
     """The share of samples expected to meet an equal among `total` others by nature, never by copying.
 
-    `samples` and `others` are blocks of rows. A sample of three yes/no columns has neighbours that differ in one of them, so
-    equals are no wonder; an image has none that differs in fewer than dozens of pixels.
+    `samples` and `others` are blocks of rows. Each other sample that differs is counted by the chance that it had not. A
+    sample of three yes/no columns has neighbours that differ in one of them, so equals are no wonder; an image has none
+    that differs in fewer than dozens of pixels.
     """
     a, b = _table(samples, ASKED), _table(others, ASKED_AGAINST)
     if a.shape[1] != b.shape[1]:
@@ -22,12 +23,11 @@ def coincidence(samples: list[np.ndarray], others: list[np.ndarray], total: int)
     rng = np.random.default_rng(0)
     columns = np.sort(rng.permutation(a.shape[1])[:COLUMNS])
     bits = np.array([_bits(b[:, column]) for column in columns]) * (a.shape[1] / len(columns))
-    nearest = np.empty(len(a))
+    equals = np.empty(len(a))
     for row in range(len(a)):
         missing = (b[:, columns] != a[row, columns]) @ bits
-        missing = missing[missing > 0]
-        nearest[row] = missing.min() if len(missing) else 0.0
-    return float(np.mean(np.minimum(1.0, total / len(b) * np.exp2(-WORTH * nearest))))
+        equals[row] = np.exp2(-WORTH * missing[missing > 0]).sum()
+    return float(np.mean(np.minimum(1.0, total / len(b) * equals)))
 
 
 def _table(blocks: list[np.ndarray], most: int) -> np.ndarray:

@@ -102,7 +102,9 @@ def _near(values: np.ndarray) -> np.ndarray:
     finite = np.where(np.isfinite(values), values, np.float32(0))
     scale = np.sqrt(np.einsum("ij,ij->i", finite, finite, dtype=np.float64) / max(width, 1))
     safe = np.where(scale > 0, scale, 1.0)
-    terms = np.arcsinh(finite * (1 / (FLOOR * safe)).astype(np.float32)[:, None])
+    # Samples below 1e-37 would ask for more than float32 holds.
+    factor = np.minimum(1 / (FLOOR * safe), np.finfo(np.float32).max).astype(np.float32)
+    terms = np.arcsinh(finite * factor[:, None])
     if not np.isfinite(values).all():
         terms += np.select([np.isnan(values), np.isposinf(values), np.isneginf(values)], [7, 9, -9], 0).astype(np.float32)
     # `terms` do not tell a sample from its double: the scale is a term of its own, as precise as all others together.

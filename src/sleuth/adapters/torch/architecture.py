@@ -140,7 +140,8 @@ def _layer(path: str, module: nn.Module) -> Layer:
         if isinstance(value, int | float | bool | str | tuple) and word not in values:
             values[word] = value
     if hasattr(module, "bias"):
-        values["bias"] = isinstance(module.bias, torch.Tensor) or module.bias is True
+        bias: Any = module.bias  # a tensor, None, or for recurrent layers a flag
+        values["bias"] = isinstance(bias, torch.Tensor) or bias is True
     if (activation := ACTIVATIONS.get(type(module))) is not None:
         values["activation"] = activation
     return Layer(path, type(module).__name__, family_of(module), values, _class_location(module))
