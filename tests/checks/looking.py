@@ -12,7 +12,6 @@ from sleuth.adapters import adapter_for
 from sleuth.checks import all_checks
 from sleuth.core.engine import Engine
 from sleuth.core.finding import Finding
-from sleuth.core.observation import Settings
 from sleuth.core.settings import Configuration
 from sleuth.core.subject import Subject
 from sleuth.probes.examination import run_probe
@@ -48,10 +47,6 @@ class Look:
     def one(self) -> Finding:
         assert len(self.findings) == 1, self.findings
         return self.findings[0]
-
-    @property
-    def settings(self) -> Settings | None:
-        return self.history.single(Settings)
 
 
 def look(subject: Subject, *names: str) -> Look:

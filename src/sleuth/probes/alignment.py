@@ -45,15 +45,7 @@ def alignment(lab: Lab) -> Iterator[Observation]:
     if others:
         # Pictures that resemble their neighbours are sorted by class, not a series in time.
         serial = None if samples.pictures else _serial(bank, moves[1])
-        rows, best = max(zip(moves, others, strict=True), key=lambda move: move[1].best)
-        moved = Moved(
-            rows,
-            best.skill,
-            p_value=min(1.0, len(others) * best.p_value),
-            serial=_serial(bank, moves[rows]),
-            contained=_contained(samples.blocks, encoded.plain, moves[rows]),
-        )
-        trial = replace(trial, moved=moved, serial=serial)
+        trial = replace(trial, moved=_best_move(moves, others, samples, encoded, bank), serial=serial)
     if given.p_value > LEVEL and (trial.moved is None or trial.moved.p_value > PLAIN):
         trial = replace(trial, detectable=question.detectable(), freedom=freedom(samples.blocks, lab.rng))
         trial = _with_validation(lab, _with_model(lab, trial))
@@ -97,6 +89,19 @@ def _find(positions: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     """Where each wanted position stands among the read ones; −1 where it does not."""
     index = np.minimum(np.searchsorted(positions, wanted), len(positions) - 1)
     return np.where(positions[index] == wanted, index, -1)
+
+
+def _best_move(
+    moves: dict[int | None, np.ndarray], results: list[Result], samples: Samples, encoded: Encoded, bank: Bank
+) -> Moved:
+    rows, best = max(zip(moves, results, strict=True), key=lambda move: move[1].best)
+    return Moved(
+        rows,
+        best.skill,
+        p_value=min(1.0, len(results) * best.p_value),
+        serial=_serial(bank, moves[rows]),
+        contained=_contained(samples.blocks, encoded.plain, moves[rows]),
+    )
 
 
 def _serial(bank: Bank, order: np.ndarray) -> float:

@@ -33,13 +33,13 @@ class Samples:
     dense: bool = False  # each sample asks for many numbers at once
 
 
-def few_samples(lab: Lab) -> Samples:
+def few_samples(lab: Lab, most: int = MOST_SAMPLES) -> Samples:
     """Distinct samples of the first batch, no more than the model has room for."""
     whole = lab.batch
     rows = distinct_rows(lab, whole)
     if rows is None:
         return Samples(whole, None, distinct=False, dense=_is_dense(lab))
-    room = _room(lab)
+    room = min(_room(lab), most)
     for wanted in sorted({min(len(rows), room), min(len(rows), max(room, MOST_DENSE_SAMPLES))}):
         chosen = take_rows(lab, whole, rows[:wanted])
         if _runs(lab, chosen):

@@ -19,6 +19,8 @@ from sleuth.probes.rates import sweep, use_working_rate
 STEPS = 300
 # The searching run decides, so it gets longer.
 SEARCH_STEPS = 600
+# Of a slow model; batch normalisation still has enough of them.
+FEW_SAMPLES = 8
 # What counts as learned by heart (core.trial.Overfit.remaining), with a little to spare.
 LEARNED = 0.008
 # The rate of the range test first; where that fails, a safer one.
@@ -42,7 +44,7 @@ class Attempt:
 def overfit(lab: Lab) -> Iterator[Observation]:
     start = lab.bench.snapshot()
     try:
-        samples = few_samples(lab)
+        samples = _affordable(lab, few_samples(lab), start)
         lab.bench.restore(start)
         floor = floor_of(lab, samples.batch, samples.distinct)
         trial, best = _memorise(lab, samples, floor, start)
@@ -52,10 +54,31 @@ def overfit(lab: Lab) -> Iterator[Observation]:
         lab.bench.restore(start)
 
 
+def _affordable(lab: Lab, samples: Samples, start: Any) -> Samples:
+    """Fewer samples where one step takes so long that not all steps fit into the time."""
+    lab.bench.restore(start)
+    lab.bench.set_training(True)
+    began = lab.clock()
+    lab.bench.step(samples.batch)
+    seconds = lab.clock() - began
+    lab.bench.restore(start)
+    if samples.count is None or samples.count <= FEW_SAMPLES or seconds * STEPS < _seconds_left(lab) / 2:
+        return samples
+    few = few_samples(lab, FEW_SAMPLES)
+    lab.notes.append(
+        f"Memorising one batch: {few.count} samples instead of {samples.count}, because a step takes {seconds:.1f} s"
+    )
+    return few
+
+
+def _seconds_left(lab: Lab) -> float:
+    return min(lab.probe_deadline, lab.started + lab.budget_seconds) - lab.clock()
+
+
 def _memorise(lab: Lab, samples: Samples, floor: Floor, start: Any) -> tuple[Overfit, Attempt]:
     goal = _goal(lab, samples, floor, start)
     # Half of the time for the user's rate, so that the search for a better one is not left out.
-    half = (lab.clock() + min(lab.probe_deadline, lab.started + lab.budget_seconds)) / 2
+    half = lab.clock() + _seconds_left(lab) / 2
     lab.bench.restore(start)
     lr = use_working_rate(lab)
     own = Attempt(None, memorise(lab, samples.batch, STEPS, lambda losses: losses[-1] <= goal, lambda: lab.clock() > half))

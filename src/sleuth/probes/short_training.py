@@ -44,6 +44,7 @@ def short_training(lab: Lab) -> Iterator[Observation]:
                 break
         if loss is not None:
             yield from _evaluate(lab, last)
+        if loss is not None and not lab.time_is_up():
             yield from _units(lab, last)
     finally:
         lab.bench.restore(start)
@@ -95,7 +96,7 @@ def _evaluate(lab: Lab, step: int) -> Iterator[Observation]:
 
 
 def _evaluation(lab: Lab, readings: Readings, step: int) -> Iterator[Observation]:
-    batches = readings.batches[:EVALUATED_BATCHES]
+    batches = readings.batches[: 1 if lab.time_is_up() else EVALUATED_BATCHES]
     losses = [lab.bench.loss(batch) for batch in batches]
     if not np.all(np.isfinite(losses)):
         return

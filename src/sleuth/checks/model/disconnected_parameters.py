@@ -80,15 +80,15 @@ def disconnected_parameters(seen: Seen, *, small_share: float = SMALL_SHARE) -> 
 
 
 def _cut_off(cut: Cut, behind: list[Parameter], found: Connection) -> Evidence:
-    word = WORDS.get(cut.operation, f"{cut.operation} has no gradient")
-    layer = f" in {cut.layer}" if cut.layer else ""
-    all_of = "none of the" if len(behind) == found.parameters else f"{len(behind)} of"
-    verb = "gets" if len(behind) == found.parameters else "get no"
+    how = WORDS.get(cut.operation, f"{cut.operation} has no gradient") + (f" in {cut.layer}" if cut.layer else "")
+    if len(behind) == found.parameters:
+        who = f"none of the {found.parameters} parameters gets a gradient"
+    else:
+        who = f"{len(behind)} of {found.parameters} parameters get no gradient"
     return Evidence(
         where=behind[0].layer or behind[0].path,
         location=cut.location,
-        summary=f"{all_of} {found.parameters} parameters {verb} {'a ' if verb == 'gets' else ''}gradient, {_names(behind)}: "
-        f"{word}{layer}",
+        summary=f"{who}, {_names(behind)}: {how}",
         numbers={"without_gradient": len(behind), "parameters": found.parameters, "operation": cut.operation},
         confidence=Confidence.CERTAIN if cut.certain else Confidence.LIKELY,
         fix=CURES.get(cut.operation),

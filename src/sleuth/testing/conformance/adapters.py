@@ -4,12 +4,12 @@ import random
 
 import numpy as np
 
-from sleuth.core.adapter import Adapter, Describes, Inspects, Steps, Traces, Watches
+from sleuth.core.adapter import Adapter, Describes, Inspects, Orders, Steps, Traces, Watches
 from sleuth.core.tree import leaves, map_arrays
 from sleuth.testing.conformance.rule import CLASSES, FEATURES, native, rule, subject
 from sleuth.testing.kit import Kit
 
-CAPABILITIES: tuple[type, ...] = (Adapter, Describes, Steps, Watches, Traces, Inspects)
+CAPABILITIES: tuple[type, ...] = (Adapter, Describes, Orders, Steps, Watches, Traces, Inspects)
 
 
 @rule(Adapter)
@@ -53,3 +53,14 @@ def random_states_are_preserved(adapter: Adapter, kit: Kit) -> None:
     assert np.array_equal(np.random.get_state()[1], numpy)  # type: ignore[index]
     after, untouched = (adapter.values(next(iter(s.train))[1]) for s in (given, twin))
     assert np.array_equal(after, untouched), "the loader's own generator went on"
+
+
+@rule(Orders)
+def samples_are_read_by_position_behind_a_shuffling_loader(adapter: Adapter, kit: Kit) -> None:
+    x, y = np.arange(24, dtype=np.float32).reshape(12, 2), np.arange(12)
+    rows = adapter.rows(kit.loader(x, y, batch_size=4, shuffle=True))  # type: ignore[attr-defined]
+    assert rows.count == 12
+    inputs, target = rows.take(np.array([7, 0, 3]))
+    assert np.array_equal(adapter.values(inputs), x[[7, 0, 3]])
+    assert np.array_equal(adapter.values(target), y[[7, 0, 3]])
+    assert adapter.rows([(x, y)]) is None  # type: ignore[attr-defined]

@@ -1,0 +1,53 @@
+"""The loss became NaN or Inf."""
+
+from collections.abc import Iterator
+
+from sleuth.core.check import Evidence, NotExamined, Seen, check
+from sleuth.core.observation import Batch, LossCall, Origin, Step
+from sleuth.core.stage import Confidence, Severity, Stage
+
+
+@check(
+    code="T401",
+    stage=Stage.TRAINING,
+    severity=Severity.ERROR,
+    confidence=Confidence.CERTAIN,
+    reads=((LossCall, Step),),
+    explains=("gradient-not-finite", "loss-diverges", "loss-not-decreasing", "weights-do-not-change", "backward-fails"),
+    title="The loss is not a finite number",
+    why="""From a loss of NaN or Inf every gradient is NaN, and one step writes NaN into every weight. It is born in one
+    operation: a logarithm of zero, a division by zero, an overflow.""",
+    fix="""Keep the operation named here away from the value that breaks it: use the loss that takes raw scores
+    (cross_entropy, binary_cross_entropy_with_logits), or add a small constant inside log, sqrt and divisions.""",
+)
+def loss_not_finite(seen: Seen) -> Iterator[Evidence | NotExamined]:
+    bad_batches = {b.index for b in seen.all(Batch) if b.bad_inputs or b.bad_targets}
+    # A loss that is not one number has no value either; that is another complaint.
+    lost = [c for c in seen.all(LossCall) if c.value is None and not c.failed and c.output_shape in ((), (1,))]
+    if lost and not bad_batches:
+        yield _at_start(seen, lost[0])
+        return
+    steps = [s for s in seen.all(Step) if s.loss is None]
+    if steps and not lost:
+        before = [s.loss for s in seen.all(Step) if s.loss is not None and s.step < steps[0].step]
+        course = f" after {before[0]:.3g} at the first step and {before[-1]:.3g} just before" if before else ""
+        yield Evidence(
+            summary=f"the loss is NaN or Inf at step {steps[0].step}{course}",
+            first_step=steps[0].step,
+            last_step=steps[-1].step,
+            numbers={"step": steps[0].step},
+        )
+
+
+def _at_start(seen: Seen, call: LossCall) -> Evidence:
+    origin = next((o for o in seen.all(Origin) if o.direction == "forward"), None)
+    if origin is None:
+        return Evidence(summary=f"{call.name} gives NaN or Inf for the untrained model", location=call.location)
+    ranges = " and ".join(f"{low:.3g} … {high:.3g}" for low, high in origin.inputs[:2])
+    given = f", which is given values of {ranges}" if ranges else ""
+    return Evidence(
+        where=origin.layer,
+        location=origin.location or call.location,
+        summary=f"the loss of the untrained model is NaN or Inf: it is born in {origin.operation}{given}",
+        numbers={"operation": origin.operation, "nans": origin.nans, "infs": origin.infs},
+    )
