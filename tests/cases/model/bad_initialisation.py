@@ -1,5 +1,7 @@
 """A digits MLP whose weights all start at zero, against the framework's own initialisation."""
 
+from itertools import pairwise
+
 import numpy as np
 
 from sleuth import Subject
@@ -18,7 +20,7 @@ def healthy(kit: Kit) -> Subject:
 
 
 def _training(kit: Kit, zero: bool) -> Subject:
-    layers = [kit.linear(a, b) for a, b in zip(WIDTHS, WIDTHS[1:], strict=False)]
+    layers = [kit.linear(a, b) for a, b in pairwise(WIDTHS)]
     for layer, inputs, outputs in zip(layers, WIDTHS, WIDTHS[1:], strict=False):
         if zero:
             kit.set_weights(layer, np.zeros((outputs, inputs), np.float32), np.zeros(outputs, np.float32))

@@ -1,5 +1,7 @@
 """Twelve ReLU layers on digits: with a gain of 2.4 too much each the signal explodes, with He's gain it keeps its size."""
 
+from itertools import pairwise
+
 import numpy as np
 
 from sleuth import Subject
@@ -20,7 +22,7 @@ def healthy(kit: Kit) -> Subject:
 def _training(kit: Kit, excess: float) -> Subject:
     rng = np.random.default_rng(0)
     layers = []
-    for inputs, outputs in zip(WIDTHS, WIDTHS[1:], strict=False):
+    for inputs, outputs in pairwise(WIDTHS):
         layer = kit.linear(inputs, outputs)
         gain = excess * np.sqrt(2 / inputs)
         kit.set_weights(layer, (gain * rng.normal(size=(outputs, inputs))).astype(np.float32), np.zeros(outputs, np.float32))

@@ -1,4 +1,4 @@
-"""Counting the bright pixels of a digit with a Poisson loss: the logarithm of a rate that ReLU sets to zero, or of one kept above it."""
+"""Counting bright pixels with a Poisson loss: the logarithm of a rate that ReLU sets to zero, or of one kept above it."""
 
 import numpy as np
 

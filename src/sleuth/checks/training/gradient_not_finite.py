@@ -14,7 +14,7 @@ from sleuth.core.statistics import Statistics
     severity=Severity.ERROR,
     confidence=Confidence.CERTAIN,
     reads=(Role.GRADIENT,),
-    explains=("loss-not-finite", "loss-diverges", "exploding-gradients"),
+    explains=("loss-not-finite", "loss-diverges"),
     title="A gradient is not a finite number",
     why="""The loss is finite, but its derivative is not: a square root at zero, a norm written by hand at zero, the unused
     branch of a where. One step writes NaN into the weights.""",
