@@ -196,9 +196,9 @@ def test_validation_that_is_in_order_convicts_shuffled_training(material: Callab
 
 
 @pytest.mark.parametrize("material", [cancer, diabetes, wine])
-def test_shuffled_outcomes_of_few_samples_are_at_most_a_hint(material: Callable[[], Pair]) -> None:
+def test_shuffled_outcomes_of_few_samples_cannot_be_told_from_a_hard_task(material: Callable[[], Pair]) -> None:
     for seed in range(3):
-        assert not judge(training(*shuffled(material(), seed))).is_accused
+        assert judge(training(*shuffled(material(), seed))).finding is None
 
 
 @pytest.mark.parametrize("material", [digits, cancer, diabetes, wine, topics])
@@ -252,7 +252,7 @@ def test_a_hard_but_honest_task_is_not_accused(inputs, task) -> None:
     for seed in range(4):
         rng = np.random.default_rng(seed)
         x = inputs(rng)
-        assert not judge(training(x, task(x, rng))).is_accused
+        assert judge(training(x, task(x, rng))).finding is None
 
 
 @pytest.mark.parametrize("material", [modular_sum, pairs_of_digits, next_value, next_return])
@@ -365,14 +365,12 @@ def test_leave_one_out_is_what_refitting_without_the_sample_gives() -> None:
 
 
 @pytest.mark.long
-def test_hints_on_hard_but_honest_tasks_are_rare() -> None:
-    verdicts = []
+@pytest.mark.parametrize("task", [four_percent_better, explained_by_two_percent])
+def test_none_of_forty_hard_but_honest_tasks_is_accused(task) -> None:
     for seed in range(40):
         rng = np.random.default_rng(seed)
         x = latent(rng)
-        verdicts.append(judge(training(x, four_percent_better(x, rng))))
-    assert not any(v.is_accused for v in verdicts)
-    assert sum(v.finding is not None for v in verdicts) <= 8
+        assert judge(training(x, task(x, rng))).finding is None
 
 
 @pytest.mark.long

@@ -18,27 +18,10 @@ def judge(model: nn.Module, x: torch.Tensor | None = None, lr: float = 1e-3) -> 
     return examine(subject, select=NAMES, progress=False)
 
 
-class Residual(nn.Module):
-    """Twelve blocks whose last layer starts at zero: the first layers get no gradient through them at first."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.first = nn.Linear(64, 32)
-        self.blocks = nn.ModuleList(nn.Sequential(nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 32)) for _ in range(12))
-        self.head = nn.Linear(32, 10)
-        for block in self.blocks:
-            nn.init.zeros_(block[2].weight)
-        nn.init.normal_(self.head.weight, std=1e-6)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        h = self.first(x)
-        for block in self.blocks:
-            h = h + block(h)
-        return self.head(h)
-
-
 def test_a_head_that_starts_near_zero_only_holds_the_gradient_back_for_a_while() -> None:
-    report = judge(Residual())
+    model = KIT.mlp(64, 32, 32, 32, 10)
+    nn.init.normal_(model[-1].weight, std=1e-6)
+    report = judge(model)
     assert not report.findings
     assert set(NAMES) <= set(report.clear)
 

@@ -5,7 +5,11 @@ from contextlib import ExitStack
 from sleuth.core.adapter import Emit, Steps
 from sleuth.core.errors import Unsupported, UnusableInput
 from sleuth.core.observation import Absent, Frame, Observation, Role
+from sleuth.core.stage import Stage
 from sleuth.probes.probe import Lab, OutOfTime, Probe, all_probes
+
+# Later stages keep this much of the budget for themselves: a large model must not spend it all on being looked at.
+RESERVED = {Stage.BATCH: 0.25, Stage.TRAINING: 0.15, Stage.HYPERPARAMETERS: 0.12}
 
 
 def examine_all(lab: Lab, emit: Emit) -> None:
@@ -29,13 +33,13 @@ def examine_all(lab: Lab, emit: Emit) -> None:
 
 def run_probe(probe: Probe, lab: Lab, emit: Emit) -> None:
     reason = next((lab.failed[need] for need in probe.needs if need in lab.failed), None)
-    if reason is None and lab.seconds_left() <= 0:
-        reason = f"the time budget of {lab.budget_seconds:g} s was used up before"
+    if reason is None and lab.clock() >= _deadline(probe, lab):
+        reason = f"the time for it was used up before (budget_seconds={lab.budget_seconds:g})"
     if reason is not None:
         _absent(probe, reason, emit)
         return
     lab.progress(probe.title)
-    lab.probe_deadline = lab.clock() + probe.share * lab.budget_seconds
+    began, lab.probe_deadline = lab.clock(), _deadline(probe, lab)
     seen = set()
     reason = "the experiment gave no result"
     try:
@@ -45,7 +49,7 @@ def run_probe(probe: Probe, lab: Lab, emit: Emit) -> None:
     except UnusableInput:
         raise
     except OutOfTime:
-        reason = f"cut off after {probe.share * lab.budget_seconds:.0f} s, its share of budget_seconds={lab.budget_seconds:g}"
+        reason = f"cut off after {lab.clock() - began:.0f} s, its share of budget_seconds={lab.budget_seconds:g}"
         lab.notes.append(f"{probe.title}: {reason}")
     except Unsupported as error:
         reason = str(error)
@@ -61,6 +65,11 @@ def _what(observation: Observation) -> type[Observation] | Role:
     if isinstance(observation, Absent):
         return observation.what
     return observation.role if isinstance(observation, Frame) else type(observation)
+
+
+def _deadline(probe: Probe, lab: Lab) -> float:
+    reserved = sum(share for stage, share in RESERVED.items() if probe.stage < stage)
+    return min(lab.clock() + probe.share * lab.budget_seconds, lab.started + (1 - reserved) * lab.budget_seconds)
 
 
 def _absent(probe: Probe, reason: str, emit: Emit) -> None:

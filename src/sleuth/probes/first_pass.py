@@ -12,6 +12,8 @@ from sleuth.probes.probe import Lab, probe
 
 # Units and activations are judged over this many batches: one alone may miss a unit that fires rarely.
 OBSERVED_BATCHES = 4
+# Listening to every op of a large model is slow; when this much of the time is gone, fewer batches must do.
+OBSERVED_SHARE = 0.04
 # What is not there when a phase failed: checks that read it then give that reason.
 TOLD_BY = {"forward": (Role.ACTIVATION, Units), "loss": (LossCall,), "backward": (Role.GRADIENT,)}
 
@@ -46,11 +48,12 @@ def _weights(lab: Lab) -> Iterator[Observation]:
 
 def _observe(lab: Lab) -> Iterator[Observation]:
     lab.bench.set_training(True)
+    began = lab.clock()
     for step, batch in enumerate(lab.train.batches[:OBSERVED_BATCHES]):
         heard = list(lab.bench.observe(batch, step))
         _note_failures(lab, heard)
         yield from heard
-        if lab.failed or lab.time_is_up():
+        if lab.failed or lab.clock() - began > OBSERVED_SHARE * lab.budget_seconds:
             break
     _note_output(lab)
     if lab.subject.loss is None and lab.subject.step is None and not lab.failed:

@@ -126,6 +126,7 @@ def _compare(lab: Lab, surface: Surface, paths: tuple[str, ...]) -> Slope | None
     middle = surface.at({})
     numeric = []
     for h in STEP_SIZES:
+        lab.tick()
         up, down = (surface.at({p: surface.weights[p] + s * h * d for p, d in direction.items()}) for s in (1, -1))
         if not np.isfinite([up, down]).all():
             return None

@@ -69,7 +69,12 @@ def _counts(facts: ArrayFacts, batch: Batch) -> bool:
 
 
 def _model_copes(seen: Seen, bad: list[Batch]) -> bool:
-    """A model that fills in missing values itself computes finite numbers from such a batch."""
+    """A model that fills in missing values itself computes finite numbers from such a batch, forward and backward.
+
+    Forward alone does not tell: a gate that saturates at an Inf is finite, its gradient is not.
+    """
+    if any(not s.all_finite for frame in seen.frames(Role.GRADIENT) for s in frame.statistics().values()):
+        return False
     frames = {frame.step: frame for frame in seen.frames(Role.ACTIVATION)}
     met = [frames[b.index] for b in bad if b.split.value == "train" and b.index in frames]
     return bool(met) and all(s.all_finite and s.count for frame in met for s in frame.statistics().values())

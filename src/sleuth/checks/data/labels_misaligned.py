@@ -10,17 +10,13 @@ from sleuth.core.trial import Alignment, Moved
 LEVEL = 0.01
 # Between the two the samples hint at a weak link: a hard but honest task looks like this, so nothing is said.
 NOTHING = 0.1
-# For a hint, the labels as they are must do no better than half of the shuffled ones.
-NOTHING_AT_ALL = 0.5
 # Four classes and more are as a rule somebody's annotation of the input, and simple learners find a good part of them. A
-# link of this strength (15 of 100 labels of ten classes right beyond guessing give 0.02) would have been seen.
+# link of this strength (28 of 100 labels told, the others guessed) would have been seen.
 SEEN_ANNOTATION = 0.08
 # Two or three classes and real numbers are often outcomes, which honest tasks hardly predict: 54 % right of two classes
 # is a strength of 0.0064. To speak of an error, weaker links than that must be ruled out.
 SEEN_OUTCOME = 0.005
 ANNOTATED_CLASSES = 4
-# To give a hint, the link that most tasks have must be ruled out: 67 % right of two classes, or R² = 0.12.
-SEEN_USUAL = 0.15
 # Inputs whose values each vary for themselves (random bits, parity, sums modulo p) hide every link from simple learners.
 STRUCTURED = 0.7
 # Rows that tell about the next row are a time series, and forecasts are honest however little can be foretold.
@@ -77,9 +73,7 @@ def labels_misaligned(
     if _validation_knows(trial, detectable):
         yield _contrast(trial, detectable)
     elif trial.p_value >= NOTHING and _can_speak(trial) and _rules_out(trial, detectable, seen_annotation, seen_outcome):
-        yield _nothing(trial, detectable, Severity.ERROR, Confidence.LIKELY)
-    elif trial.p_value >= NOTHING_AT_ALL and _can_speak(trial) and detectable <= SEEN_USUAL:
-        yield _nothing(trial, detectable, Severity.HINT, Confidence.POSSIBLE)
+        yield _nothing(trial, detectable)
     else:
         yield NotExamined(_doubt(trial, detectable))
 
@@ -153,19 +147,15 @@ def _rules_out(trial: Alignment, detectable: float, annotation: float, outcome: 
     return detectable <= limit and trial.model_p_value is not None
 
 
-def _nothing(trial: Alignment, detectable: float, severity: Severity, confidence: Confidence) -> Evidence:
-    model = "" if trial.model_p_value is None else " and the model itself after a short training"
-    hard = "; either the task is very hard or the labels are not theirs" if severity is Severity.HINT else ""
+def _nothing(trial: Alignment, detectable: float) -> Evidence:
     return Evidence(
         summary=(
-            f"the inputs tell nothing about the labels: linear, kernel and neighbour learners{model} do no better than with "
-            f"shuffled labels (p = {trial.p_value:.2f}), though {trial.samples} samples would have shown "
-            f"{_amount(detectable)}{hard}"
+            "the inputs tell nothing about the labels: linear, kernel and neighbour learners and the model itself after a short "
+            f"training do no better than with shuffled labels (p = {trial.p_value:.2f}), though {trial.samples} samples would "
+            f"have shown {_amount(detectable)}"
         ),
         where="target",
         numbers=_numbers(trial),
-        severity=severity,
-        confidence=confidence,
         strength=SEEN_ANNOTATION / detectable,
     )
 
@@ -184,7 +174,7 @@ def _doubt(trial: Alignment, detectable: float) -> str:
         )
     return (
         f"cannot tell from {trial.samples} samples: nothing shows (p = {trial.p_value:.2f}), "
-        f"but a link below R² = {detectable:.2g} would not have shown"
+        f"but a link below R² = {detectable:.2g} would not have shown; look at ten inputs beside their labels"
     )
 
 
