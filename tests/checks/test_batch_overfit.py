@@ -61,7 +61,7 @@ def test_a_line_is_not_asked_for_more_points_than_it_has_parameters() -> None:
 
 def test_strong_dropout_does_not_hide_what_was_learned() -> None:
     widths = (64, 64, 64, 64)
-    blocks = [m for a, b in itertools.pairwise(widths) for m in (nn.Linear(a, b), nn.ReLU(), nn.Dropout(0.7))]
+    blocks = [m for a, b in itertools.pairwise(widths) for m in (nn.Linear(a, b), nn.ReLU(), nn.Dropout(0.5))]
     model = nn.Sequential(*blocks, nn.Linear(64, 10))
     report = judge(Subject(model, KIT.loader(*digits()), nn.CrossEntropyLoss(), adam(model, 1e-3)))
     assert not report.findings

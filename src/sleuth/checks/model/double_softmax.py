@@ -38,7 +38,7 @@ def double_softmax(seen: Seen) -> Iterator[Evidence | NotExamined]:
             output = group[0].argument("output")
             yield Evidence(
                 location=(output.producer_location if output else None) or group[0].location,
-                summary=f"{group[0].name} is given {reasons[0]}, and applies {_own(group[0])} to it once more",
+                summary=f"{group[0].name} is given {reasons[0]}, and applies {_own(group[0])} to them once more",
                 numbers={"producer": output.producer if output else None, "batches": len(group)},
                 confidence=None if output and output.producer in (*SQUASHERS, "log_softmax") else Confidence.LIKELY,
             )
