@@ -57,14 +57,12 @@ def _outside(table: Layer, ids: list[ArrayFacts], failure: Failure | None) -> It
         low, high = int(facts.statistics.min), int(facts.statistics.max)
         if low >= 0 and high < rows:
             continue
-        negative = low < 0
+        wrong = low if low < 0 else high
         yield Evidence(
             where=table.path,
             location=failure.location if failure else None,
-            summary=f"{table.path} has {rows} rows (ids 0 to {rows - 1}), but {facts.path} holds the id {low if negative else high}",
-            fix=None
-            if negative
-            else f"Make the embedding {table.kind}({high + 1}, {table.settings.get('out', '…')}), or keep ids below {rows}.",
+            summary=f"{table.path} has {rows} rows (ids 0 to {rows - 1}), but {facts.path} holds the id {wrong}",
+            fix=f"Make the embedding {high + 1} rows long, or keep every id below {rows}." if low >= 0 else None,
             numbers={"rows": rows, "smallest_id": low, "largest_id": high},
             strength=2.0 if failure else 1.0,
         )
