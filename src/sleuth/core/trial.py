@@ -285,3 +285,18 @@ class Causality(Trial):
     leaking: int  # positions whose output moved when only later inputs changed
     change: float  # the largest such move, relative to the outputs' own spread
     reach: int  # how many positions ahead the nearest leak comes from
+
+
+@dataclass(frozen=True)
+class Repeats(Trial):
+    """Training samples with equal inputs. Blank samples are left out: that they are equal says nothing."""
+
+    samples: int
+    distinct: int
+    most: int  # how often the most repeated one stands there
+    example: tuple[int, int] | None  # positions of two equals
+    coincidence: float  # share of samples expected to meet an equal by nature
+    evens_classes: bool  # what is repeated belongs to classes that were rare: oversampling on purpose
+    labelled: bool  # the target is one class a sample
+    conflicting: int = 0  # samples whose equals carry another class
+    conflict: tuple[int, int, int, int] | None = None  # position and class of one, position and class of its equal

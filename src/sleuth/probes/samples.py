@@ -36,7 +36,7 @@ class Samples:
 
 def collect(lab: Lab) -> Samples:
     """Training samples: in the order of the data set, else as the loader gave them."""
-    rows = _rows(lab.subject.train, lab.adapter)
+    rows = data_rows(lab.subject.train, lab.adapter)
     if rows is not None and rows.count > 1:
         try:
             return _in_order(lab, rows)
@@ -54,7 +54,7 @@ def from_readings(lab: Lab, readings: Readings) -> Samples:
     return samples
 
 
-def _rows(source: Any, adapter: Adapter) -> Rows | None:
+def data_rows(source: Any, adapter: Adapter) -> Rows | None:
     arrays = list(source.values()) if isinstance(source, Mapping) else source
     if isinstance(arrays, list | tuple) and len(arrays) >= 2 and all(adapter.is_array(a) for a in arrays):
         names = list(source) if isinstance(source, Mapping) else []
