@@ -209,6 +209,7 @@ class Units(Observation):
     nonzero: np.ndarray
     min: np.ndarray
     max: np.ndarray
+    pinned: float | None = None  # share of values at the ends of a bounded activation; None: it has no ends
 
 
 @dataclass(frozen=True)

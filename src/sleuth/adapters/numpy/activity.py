@@ -6,6 +6,7 @@ import numpy as np
 
 from sleuth import kernel
 from sleuth.adapters.numpy.listening import Listener, Made, is_array
+from sleuth.core.activation import pinned_share
 from sleuth.core.observation import Absent, Frame, Observation, Role, Units
 from sleuth.core.statistics import merge
 from sleuth.core.tree import leaves
@@ -39,4 +40,5 @@ def _units(made: Made, step: int) -> Units:
         nonzero=np.count_nonzero(units, axis=0),
         min=units.min(axis=0),
         max=units.max(axis=0),
+        pinned=pinned_share(made.activation, units),
     )

@@ -10,6 +10,7 @@ from sleuth import kernel
 from sleuth.adapters.torch.listening import Activity, ActivityNotes, Listener
 from sleuth.adapters.torch.loss_calls import LossNotes
 from sleuth.adapters.torch.origin import OriginNotes
+from sleuth.core.activation import pinned_share
 from sleuth.core.observation import Frame, Observation, Role, Units
 from sleuth.core.statistics import merge
 
@@ -65,4 +66,5 @@ def _frames(notes: list[Activity], step: int) -> Iterator[Observation]:
                 nonzero=np.count_nonzero(units, axis=0),
                 min=units.min(axis=0),
                 max=units.max(axis=0),
+                pinned=pinned_share(note.activation, units),
             )

@@ -29,6 +29,8 @@ RAREST = 0.2
         "learning-rate-too-low",
         "learning-rate-too-high",
         "class-imbalance",
+        "target-out-of-range",
+        "forward-fails",
     ),
     title="The loss is made for another kind of target",
     why="""A squared error on class indices says that class 9 is nine times as far from 0 as class 1, which means nothing; a
@@ -68,7 +70,8 @@ def _regression_on_classes(seen: Seen, call: LossCall, output: Argument, target:
 
 
 def _probabilities_that_are_none(call: LossCall, target: Argument) -> Iterator[Evidence]:
-    if not target.facts.is_float:
+    # Whole numbers outside are class indices of another count: target-out-of-range speaks of those.
+    if not target.facts.is_float or target.facts.whole_share == 1:
         return
     statistics = target.facts.statistics
     if statistics.min < -SUM_SLACK or statistics.max > 1 + SUM_SLACK:
