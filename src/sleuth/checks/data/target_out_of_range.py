@@ -27,7 +27,6 @@ IGNORED = -100
     explains=(
         "forward-fails",
         "output-target-mismatch",
-        "wrong-loss-for-task",
         "loss-not-finite",
         "initial-loss-off",
         "loss-diverges",

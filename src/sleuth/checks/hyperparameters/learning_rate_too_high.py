@@ -39,7 +39,6 @@ NEAR = 1.5
         "update-too-large",
         "weights-grow",
         "units-dying",
-        "saturated-units",
         "predicts-one-class",
         "underfitting",
     ),

@@ -18,7 +18,7 @@ STRETCHING = ("mse", "l1", "huber", "kl")
     confidence=Confidence.CERTAIN,
     reads=((Failure, LossCall),),
     explains=(
-        "forward-fails", "initial-loss-off", "cannot-overfit-one-batch", "loss-not-decreasing", "wrong-loss-for-task",
+        "forward-fails", "initial-loss-off", "cannot-overfit-one-batch", "loss-not-decreasing",
         "collapsed-output",
     ),
     title="The output's shape does not fit the target's",
