@@ -23,6 +23,7 @@ def kits() -> list[Kit]:
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write golden files anew instead of comparing")
     parser.addoption("--full", action="store_true", help="also run the long tests")
+    parser.addoption("--long", action="store_true", help="run only the long tests")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -30,10 +31,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if not config.getoption("--full"):
-        for item in items:
-            if "long" in item.keywords:
-                item.add_marker(pytest.mark.skip(reason="a long test: ./dev test --full"))
+    long = [item for item in items if "long" in item.keywords]
+    if config.getoption("--long"):
+        config.hook.pytest_deselected(items=[item for item in items if item not in long])
+        items[:] = long
+    elif not config.getoption("--full"):
+        for item in long:
+            item.add_marker(pytest.mark.skip(reason="a long test: ./dev test --full"))
 
 
 @pytest.fixture
