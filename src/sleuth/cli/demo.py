@@ -41,7 +41,7 @@ def demo(json_file: str | None, html_file: str | None, fail_on: str | None, quie
 def _require_packages() -> None:
     missing = [package for module, package in NEEDED.items() if importlib.util.find_spec(module) is None]
     if missing:
-        raise UnusableInput(f"the demo needs {' and '.join(missing)}: pip install 'sleuth[torch,demo]'")
+        raise UnusableInput(f"the demo needs {' and '.join(missing)}: pip install torch==2.13.0 scikit-learn")
 
 
 def _lay_out() -> tuple[Path, bool]:
