@@ -52,6 +52,7 @@ def _piece(flat: np.ndarray) -> np.ndarray:
 
 
 def _join(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """core.statistics.merge for a single row: the kernel imports NumPy only, and runs this once a piece."""
     finite_a, finite_b = a[0] - a[7] - a[8], b[0] - b[7] - b[8]
     out = a + b
     if finite_a == 0 or finite_b == 0:
