@@ -1,22 +1,81 @@
 """The statistics in NumPy: the reference that every faster way must equal."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 COLUMNS = ("count", "mean", "m2", "min", "max", "abs_sum", "zeros", "nans", "infs")
 
-
 # Doubles of this many values fit into a second-level cache.
 PIECE = 1 << 15
+# Binary exponents from -128 to 127, eight to a bin.
+BINS = 32
+# The histogram looks at this many values of an array.
+SAMPLED = 1024
+# Sums of huge doubles overflow; Inf is counted and never stored.
+LARGEST = float(np.finfo(np.float64).max)
+# Moves the sampled place within each stretch, so that the length of a row cannot resonate.
+JITTER = 7919
 
 
-def measure(arrays: Sequence[np.ndarray]) -> np.ndarray:
-    """One row of statistics an array; see core.statistics for what the columns mean."""
-    table = np.zeros((len(arrays), len(COLUMNS)))
-    for row, array in zip(table, arrays, strict=True):
-        row[:] = _row(np.asarray(array))
-    return table
+def measure(arrays: Sequence[np.ndarray], table: np.ndarray) -> None:
+    """Fills one row of statistics an array; see core.statistics for what the columns mean."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        for row, array in zip(table, arrays, strict=True):
+            row[:] = _row(np.asarray(array))
+
+
+def count_exponents(arrays: Sequence[np.ndarray], bins: np.ndarray) -> None:
+    """Fills one row an array with the counts of the binary exponents of its finite values other than zero."""
+    for row, array in zip(bins, arrays, strict=True):
+        values = sample(np.asarray(array), SAMPLED)
+        values = values[np.isfinite(values) & (values != 0)]
+        _, exponents = np.frexp(values)
+        row[:] = np.bincount(np.clip(exponents + 127, 0, 255) >> 3, minlength=BINS)
+
+
+def keep(arrays: Sequence[np.ndarray], kept: np.ndarray, most: int) -> None:
+    """Copies at most `most` values of each array into `kept`, one array after the other."""
+    for array, part in zip(arrays, _parts(arrays, kept, most), strict=True):
+        part[:] = sample(array, most)
+
+
+def changes(arrays: Sequence[np.ndarray], kept: np.ndarray, most: int, table: np.ndarray) -> None:
+    """Statistics of what each sampled value changed by since `keep`."""
+    measure([sample(a, most) - part for a, part in zip(arrays, _parts(arrays, kept, most), strict=True)], table)
+
+
+def _parts(arrays: Sequence[np.ndarray], kept: np.ndarray, most: int) -> Iterator[np.ndarray]:
+    start = 0
+    for array in arrays:
+        size = sample_size(array.size, most)
+        yield kept[start : start + size]
+        start += size
+
+
+def sample_size(count: int, most: int) -> int:
+    every = -(-count // most) if count > most else 1
+    return -(-count // every)
+
+
+def sample(array: np.ndarray, most: int) -> np.ndarray:
+    """Evenly spaced values as doubles; in memory order where the array is dense, else in the order of its axes."""
+    flat = array.ravel(order="K" if _is_dense(array) else "C")
+    if flat.size <= most:
+        return flat.astype(np.float64)
+    every = -(-flat.size // most)
+    i = np.arange(sample_size(flat.size, most))
+    return flat[np.minimum(i * every + i * JITTER % every, flat.size - 1)].astype(np.float64)
+
+
+def _is_dense(array: np.ndarray) -> bool:
+    """Do its values lie side by side, in whatever order of axes?"""
+    expected = array.itemsize
+    for stride, length in sorted((s, n) for s, n in zip(array.strides, array.shape, strict=True) if n > 1):
+        if stride != expected:
+            return False
+        expected *= length
+    return True
 
 
 def _row(array: np.ndarray) -> np.ndarray:
@@ -43,11 +102,13 @@ def _piece(flat: np.ndarray) -> np.ndarray:
         return np.array([count, 0.0, 0.0, 0.0, 0.0, 0.0, zeros, nans, infs])
     wide = flat.astype(np.float64)
     low, high = wide.min(), wide.max()
-    abs_sum = np.abs(wide).sum()
+    abs_sum = min(np.abs(wide).sum(), LARGEST)
     mean = wide.mean()
+    if not np.isfinite(mean):
+        mean = (wide / wide.size).sum()
     wide -= mean
     # Not a dot product: on pieces this small its threads cost more than they save.
-    m2 = np.square(wide, out=wide).sum()
+    m2 = min(np.square(wide, out=wide).sum(), LARGEST)
     return np.array([count, mean, m2, low, high, abs_sum, zeros, nans, infs])
 
 
@@ -59,7 +120,8 @@ def _join(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         out[1:5] = (b if finite_a == 0 else a)[1:5]
         return out
     share, delta = finite_b / (finite_a + finite_b), b[1] - a[1]
-    out[1] = a[1] + delta * share
-    out[2] = a[2] + b[2] + delta * delta * finite_a * share
+    out[1] = a[1] + delta * share if np.isfinite(delta) else a[1] * (1 - share) + b[1] * share
+    out[2] = min(a[2] + b[2] + delta * delta * finite_a * share, LARGEST)
     out[3], out[4] = min(a[3], b[3]), max(a[4], b[4])
+    out[5] = min(out[5], LARGEST)
     return out
