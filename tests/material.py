@@ -15,7 +15,7 @@ def digits() -> tuple[np.ndarray, np.ndarray]:
 
 @cache
 def digit_images() -> tuple[np.ndarray, np.ndarray]:
-    """The same as (n, 1, 8, 8)."""
+    """The digits as images of shape (n, 1, 8, 8)."""
     x, y = digits()
     return x.reshape(-1, 1, 8, 8), y
 

@@ -8,6 +8,7 @@ from sleuth import Report, examine
 from sleuth.checks import all_checks
 from sleuth.testing import CannotBuild, Case, Kit, discover
 from tests.conftest import kits
+from tests.watched import watched
 
 CASES = discover(Path(__file__).parent / "cases")
 PAIRS = [pytest.param(case, kit, id=f"{case.name}-{kit.name}") for case in CASES for kit in kits()]
@@ -21,7 +22,7 @@ def run(case: Case, kit: Kit, variant: str, record_property) -> Report | None:
     except CannotBuild as reason:
         record_property("cannot_build", str(reason))
         return None
-    report = examine(subject, budget_seconds=BUDGET_SECONDS, progress=False)
+    report = watched(subject) if case.source == "watch" else examine(subject, budget_seconds=BUDGET_SECONDS, progress=False)
     record_property("variant", variant)
     record_property("examined", (len(report.stage_of) - len(report.not_examined), len(report.not_examined)))
     return report

@@ -4,12 +4,12 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sleuth.api import examine, load
+    from sleuth.api import examine, load, watch
     from sleuth.core.errors import UnusableInput
     from sleuth.core.report import Report
     from sleuth.core.subject import Subject
 
-__all__ = ["Report", "Subject", "UnusableInput", "examine", "load"]
+__all__ = ["Report", "Subject", "UnusableInput", "examine", "load", "watch"]
 __version__ = "0.1.0"
 
 # Looked up when first used: a training script that imports sleuth pays for it only where it calls it.
@@ -19,6 +19,7 @@ _HOMES = {
     "UnusableInput": "sleuth.core.errors",
     "examine": "sleuth.api",
     "load": "sleuth.api",
+    "watch": "sleuth.api",
 }
 
 

@@ -1,9 +1,10 @@
 """The public functions: the only place that wires the parts together."""
 
+import os
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sleuth.core.diagnosis import diagnose
 from sleuth.core.engine import Engine
@@ -14,7 +15,12 @@ from sleuth.core.report import Report
 from sleuth.core.settings import Configuration, parse_configuration, read_configuration
 from sleuth.core.subject import Subject
 
-__all__ = ["Subject", "UnusableInput", "examine", "examine_subject", "load"]
+if TYPE_CHECKING:
+    from sleuth.live import Watch
+
+__all__ = ["Subject", "UnusableInput", "examine", "examine_subject", "load", "watch"]
+
+RUNS = Path(".sleuth") / "runs"
 
 
 def examine(
@@ -67,7 +73,7 @@ def examine_subject(
     configuration = _configuration(select, ignore)
     engine = Engine(all_checks(), configuration)
     with progress_view.shown(progress) as tell:
-        lab = Lab(subject, adapter, budget_seconds, clock, progress=tell)
+        lab = Lab(subject, adapter, budget_seconds, clock, progress=tell, thresholds=configuration.thresholds)
         examine_all(lab, engine.emit)
     return build_report(
         engine,
@@ -80,6 +86,58 @@ def examine_subject(
     )
 
 
+def watch(
+    model: Any,
+    optimizer: Any = None,
+    *,
+    every: int | None = None,
+    overhead: float = 0.02,
+    name: str = "",
+    directory: str | Path | None = RUNS,
+    quiet: bool = False,
+    select: list[str] | None = None,
+    ignore: Mapping[str, str] | None = None,
+) -> "Watch":
+    """Watch a training loop: `with sleuth.watch(model, optimizer) as w:` around it, or `w = sleuth.watch(…)` … `w.close()`.
+
+    Nothing in the loop changes. `optimizer` may be a list of several. Some steps are looked at in full, as many as keep the cost
+    below the share `overhead` of the training's time; `every=1` looks at each. The run is kept in a folder of its own below
+    `directory`; None keeps nothing. `w.report()` works at any time, `w.log(val_loss=…)` adds what only you know.
+    """
+    from sleuth.adapters import adapter_for
+    from sleuth.checks import all_checks
+    from sleuth.live import Watch
+
+    if every is not None and every < 1:
+        raise UnusableInput(f"every={every} is not a number of steps; give 1 for every step, or None to let sleuth choose.")
+    if not 0 < overhead < 1:
+        raise UnusableInput(f"overhead={overhead:g} is not a share of the time; 0.02 allows two percent.")
+    optimisers = list(optimizer) if isinstance(optimizer, list | tuple) else [optimizer] if optimizer is not None else []
+    adapter = adapter_for(model)
+    name = name or type(model).__name__
+    folder = None if directory is None else Path(directory) / f"{time.strftime('%Y%m%d-%H%M%S')}-{_file_name(name)}-{os.getpid()}"
+    engine = Engine(all_checks(), _configuration(select, ignore))
+    return Watch(
+        adapter, model, optimisers, engine, _watch_report, every=every, overhead=overhead, folder=folder, quiet=quiet, name=name
+    ).open()
+
+
+def _watch_report(engine: Engine, watched: "Watch") -> Report:
+    return build_report(
+        engine,
+        source="watch",
+        framework=watched.adapter.name,
+        subject=watched.name,
+        seconds=watched.seconds,
+        notes=watched.notes,
+        overhead=watched.overhead,
+    )
+
+
+def _file_name(name: str) -> str:
+    return "".join(c if c.isalnum() or c in "-_" else "-" for c in name)[:40]
+
+
 def build_report(
     engine: Engine,
     *,
@@ -89,6 +147,7 @@ def build_report(
     seconds: float,
     notes: tuple[str, ...] = (),
     facts: Mapping[str, Any] | None = None,
+    overhead: Mapping[str, float] | None = None,
 ) -> Report:
     from sleuth.views import VIEWS
 
@@ -109,6 +168,7 @@ def build_report(
         ignored=judgement.ignored,
         stage_of={c.name: c.stage for c in engine.checks},
         examined_anything=any(seen.has(what) for what in (Role.ACTIVATION, LossCall, Step)),
+        overhead=overhead,
         notes=notes,
         facts={**facts_of(seen), **(facts or {})},
         views=VIEWS,
@@ -125,8 +185,38 @@ def _configuration(select: list[str] | None, ignore: Mapping[str, str] | None) -
 
 
 def load(path: str | Path) -> Report:
-    """A report that was saved as JSON."""
+    """A report that was saved as JSON, or a run that was recorded: its folder or its file.
+
+    A run is judged anew from what was recorded, by the checks and settings of now.
+    """
     from sleuth.core.saved import read_report
     from sleuth.views import VIEWS
 
-    return read_report(Path(path), VIEWS)
+    path = Path(path)
+    if path.is_dir() or path.suffix == ".sqlite":
+        return _replay(path)
+    return read_report(path, VIEWS)
+
+
+def _replay(path: Path) -> Report:
+    from sleuth.checks import all_checks
+    from sleuth.store.reading import open_run
+
+    run = open_run(path)
+    try:
+        engine = Engine(all_checks(), _configuration(None, None))
+        for observation in run.observations():
+            engine.emit(observation)
+    finally:
+        run.close()
+    about, end = run.facts.get("run", {}), run.facts.get("end")
+    unfinished = (f"the run did not come to its end: what is here was written up to step {engine.history.count(Step)}",)
+    return build_report(
+        engine,
+        source="replay",
+        framework=about.get("framework"),
+        subject=about.get("subject", path.name),
+        seconds=end["seconds"] if end else 0.0,
+        notes=tuple(end["notes"]) if end else unfinished,
+        overhead=end["overhead"] if end else None,
+    )

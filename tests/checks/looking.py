@@ -23,14 +23,19 @@ OWN = {
     "bad-initialisation": {"start"},
     "signal-grows-or-fades": set(),
     "dead-units": set(),
-    "unregistered-layers": set(),
-    "frozen-parameters": set(),
+    "unregistered-layers": {"connecting"},
+    "frozen-parameters": {"trunk"},
     "disconnected-parameters": {"connecting"},
     "parameters-not-optimised": {"connecting"},
     "input-ignored": {"dependence"},
     "samples-mix": {"dependence"},
     "gradient-wrong": {"connecting", "gradient_check"},
     "train-eval-disagree": {"modes"},
+    "missing-nonlinearity": {"flowing", "start"},
+    "dropout-too-strong": {"flowing"},
+    "bias-before-norm": {"flowing"},
+    "collapsed-output": {"spreading"},
+    "capacity-mismatch": {"flowing", "counting"},
 }
 
 

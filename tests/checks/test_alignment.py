@@ -82,6 +82,16 @@ def loader(x: np.ndarray, y: np.ndarray, shuffle: bool = True) -> DataLoader:
     return DataLoader(TensorDataset(torch.as_tensor(x), torch.as_tensor(y)), batch_size=32, shuffle=shuffle)
 
 
+def must(finding: Finding | None) -> Finding:
+    assert finding is not None
+    return finding
+
+
+def alone(x: np.ndarray, y: np.ndarray) -> Verdict:
+    """With a model that cannot try: quick, for what the orders of the targets tell."""
+    return judge(Subject(nn.Linear(1, 1), loader(x, y), nn.MSELoss()))
+
+
 def shuffled(pair: Pair, seed: int = 0) -> Pair:
     return pair[0], pair[1][np.random.default_rng(seed).permutation(len(pair[1]))]
 
@@ -172,6 +182,42 @@ def next_letter(seed: int = 0) -> Pair:
     return np.lib.stride_tricks.sliding_window_view(letters, 3)[:2000].copy(), letters[3:2003].copy()
 
 
+def walks(seed: int) -> Pair:
+    """Inputs and targets that wander, each for itself: at some shift they resemble each other."""
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(1000, 6)).cumsum(0).astype(np.float32), rng.normal(size=(1000, 1)).cumsum(0).astype(np.float32)
+
+
+def fading(seed: int) -> Pair:
+    """Half of each row is left in the next one."""
+    rng = np.random.default_rng(seed)
+    series = rng.normal(size=(1500, 7))
+    for row in range(1, len(series)):
+        series[row] += 0.5 * series[row - 1]
+    return series[:, :6].astype(np.float32), series[:, 6:].astype(np.float32)
+
+
+def hourly(seed: int) -> Pair:
+    rng = np.random.default_rng(seed)
+    angle = 2 * np.pi * np.arange(1500)[:, None] / 24
+    x = np.sin(angle + rng.uniform(0, 6, 4)) + 0.5 * rng.normal(size=(1500, 4))
+    return x.astype(np.float32), (np.sin(angle + rng.uniform(0, 6)) + 0.3 * rng.normal(size=(1500, 1))).astype(np.float32)
+
+
+def weekly(seed: int) -> Pair:
+    """One column and the target depend on the day of the week; the line between them fits best on other days."""
+    rng = np.random.default_rng(seed)
+    day = np.arange(1400) % 7
+    x = rng.normal(size=(1400, 5))
+    x[:, 0] = rng.normal(size=7)[day] + 0.1 * rng.normal(size=1400)
+    return x.astype(np.float32), (rng.normal(size=7)[day] + 0.3 * rng.normal(size=1400)).astype(np.float32)[:, None]
+
+
+def a_day_ahead(seed: int) -> Pair:
+    returns = np.random.default_rng(seed).standard_t(4, size=(1524, 6)).astype(np.float32)
+    return returns[:-24], returns[24:, :1].copy()
+
+
 HEALTHY = [digits, digit_images, cancer, wine, diabetes, topics, exclusive_or, parity, tones, next_letter]
 
 
@@ -211,6 +257,25 @@ def test_a_shift_is_found_behind_a_shuffling_loader_and_named(material: Callable
     assert f"np.roll(y, {-rows})" in finding.fix
 
 
+@pytest.mark.parametrize("material", [digits, cancer, diabetes, wine])
+@pytest.mark.parametrize("rows", [7, 31, 80])
+def test_a_shift_by_any_number_of_rows_is_found_and_named(material: Callable[[], Pair], rows: int) -> None:
+    x, y = mixed(material())
+    finding = judge(training(x, np.roll(y, rows, axis=0))).finding
+    assert finding is not None
+    assert finding.severity is Severity.ERROR
+    assert f"np.roll(y, {-rows})" in finding.fix
+
+
+def test_a_shift_of_forty_rows_is_found_in_a_set_too_large_to_be_read_whole() -> None:
+    """Read in runs of 128 neighbours: the shift leaves two thirds of each run."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(30_000, 8)).astype(np.float32)
+    y = (x @ rng.normal(size=(8, 5))).argmax(1)
+    assert "np.roll(y, -40)" in must(judge(training(x, np.roll(y, 40))).finding).fix
+    assert judge(training(x, y)).is_clear
+
+
 def test_a_shift_is_found_although_classes_follow_each_other() -> None:
     """The digits come in an order that repeats, so that shifted labels can still be learned a little."""
     x, y = digits()
@@ -246,6 +311,26 @@ def test_a_shift_of_a_target_that_may_lie_in_the_future_is_at_most_a_hint() -> N
     assert verdict.finding.severity is Severity.HINT
 
 
+def test_a_shift_that_could_be_a_forecast_is_an_error_where_validation_is_in_order() -> None:
+    x, y = mixed(diabetes())
+    verdict = judge(training(x[:340], np.roll(y[:340], -1, axis=0), validation=(x[340:], y[340:])))
+    assert must(verdict.finding).severity is Severity.ERROR
+    verdict = judge(training(x[:340], np.roll(y[:340], -1, axis=0), validation=(x[340:], np.roll(y[340:], -1, axis=0))))
+    assert must(verdict.finding).severity is Severity.HINT
+
+
+def test_a_label_that_sums_up_the_next_recording_is_no_forecast_of_its_values() -> None:
+    """The roughness of a wave tells its frequency, but nobody finds that number in the recording itself."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 600)
+    angle = np.arange(24) * np.array([0.25, 0.6, 1.1])[y][:, None] + rng.uniform(0, 6, (600, 1))
+    x = (np.sin(angle) + 0.1 * rng.normal(size=angle.shape)).astype(np.float32)[..., None]
+    trial = judge(training(x, np.roll(y, -1))).trial
+    assert trial is not None
+    assert trial.moved is not None
+    assert (trial.moved.rows, trial.moved.contained < 0.5) == (1, True)
+
+
 @pytest.mark.parametrize("task", [four_percent_better, explained_by_two_percent])
 @pytest.mark.parametrize("inputs", [independent, latent])
 def test_a_hard_but_honest_task_is_not_accused(inputs, task) -> None:
@@ -259,6 +344,20 @@ def test_a_hard_but_honest_task_is_not_accused(inputs, task) -> None:
 def test_a_task_that_simple_learners_fail_is_not_accused(material) -> None:
     for seed in range(3):
         assert judge(training(*material(seed))).finding is None
+
+
+@pytest.mark.parametrize("material", [walks, fading, hourly, weekly, a_day_ahead])
+def test_series_in_time_are_not_accused_of_a_shift(material) -> None:
+    for seed in range(6):
+        assert alone(*material(seed)).finding is None
+
+
+def test_the_search_among_all_shifts_keeps_its_error_rate() -> None:
+    """Of 60 sets of shuffled labels six are allowed p ≤ 0.1 for the best of all orders; the bound is a careful one."""
+    x, y = (a[:200] for a in diabetes())
+    moved = [alone(*shuffled((x, y), seed)).trial.moved for seed in range(60)]
+    assert np.mean([m.p_value <= 0.1 for m in moved]) <= 0.15
+    assert all(m.p_value > 1e-3 for m in moved)
 
 
 @pytest.mark.parametrize("share", [0.5, 0.8, 0.9])
@@ -296,7 +395,7 @@ def test_what_cannot_be_tested_says_why(x: np.ndarray, y: np.ndarray, reason: st
 def test_the_target_of_a_step_of_the_users_own_is_not_guessed() -> None:
     parts = [torch.randn(64, 4), torch.randint(0, 2, (64,)), torch.randn(64), torch.zeros(64)]
     subject = Subject(nn.Linear(4, 1), [tuple(parts)], step=lambda model, batch: model(batch[0]).mean())
-    assert "say it with split=" in (judge(subject).reason or "")
+    assert "split=" in (judge(subject).reason or "")
 
 
 class OnlyInWorkers(Dataset):

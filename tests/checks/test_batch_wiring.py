@@ -2,12 +2,15 @@
 
 from typing import Any
 
+import numpy as np
+import pytest
 import torch
 from torch import nn
 
 from sleuth import Report, Subject, examine
+from sleuth.core.stage import Confidence
 from tests.kits.torch_kit import TorchKit
-from tests.material import digits
+from tests.material import diabetes, digits
 
 KIT = TorchKit()
 NAMES = ["step-changes-nothing", "learns-without-input", "loss-ignores-target", "optimiser-setting-odd"]
@@ -45,7 +48,18 @@ def test_a_step_that_needs_no_labels_is_not_accused_of_ignoring_them() -> None:
 
     report = judge(Subject(model, KIT.loader(*digits()), optimizer=torch.optim.Adam(model.parameters(), lr=1e-2), step=step))
     assert not report.findings
-    assert "does not use the targets" in report.not_examined["loss-ignores-target"]
+    assert "with the input itself" in report.not_examined["loss-ignores-target"]
+
+
+def test_a_step_that_looks_at_no_target_is_not_accused_of_ignoring_one() -> None:
+    model = KIT.mlp(64, 16, 8)
+
+    def step(model: nn.Module, batch: Any) -> torch.Tensor:
+        return (model(batch[0]).std(dim=0) - 1).pow(2).mean()
+
+    report = judge(Subject(model, KIT.loader(*digits()), optimizer=torch.optim.Adam(model.parameters(), lr=1e-2), step=step))
+    assert not report.findings
+    assert "loss-ignores-target" in report.not_examined
 
 
 def test_an_own_prediction_in_the_targets_place_is_named() -> None:
@@ -119,3 +133,47 @@ def test_settings_in_use_are_not_odd() -> None:
         subject = Subject(model, KIT.loader(*digits()), nn.CrossEntropyLoss(), optimiser)
         report = examine(subject, select=["optimiser-setting-odd"], progress=False)
         assert not report.findings, type(optimiser).__name__
+
+
+def sorted_distance(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    return (output.flatten().sort().values - target.flatten().sort().values).abs().mean()
+
+
+def of_means(model: nn.Module, batch: Any) -> torch.Tensor:
+    return (model(batch[0]).mean() - batch[1].mean()) ** 2
+
+
+def heap(model: nn.Module, **options: Any) -> Subject:
+    return Subject(model, KIT.loader(*diabetes()), optimizer=torch.optim.Adam(model.parameters(), lr=1e-2), **options)
+
+
+@pytest.mark.parametrize("options", [{"loss": sorted_distance}, {"step": of_means}], ids=["sorted", "means"])
+def test_a_loss_that_forgets_whose_target_is_whose_is_named(options: dict[str, Any]) -> None:
+    report = examine(heap(KIT.mlp(10, 32, 1), **options), select=["loss-ignores-target", "labels-misaligned"], progress=False)
+    assert [f.name for f in report.findings] == ["loss-ignores-target"]
+    assert report.findings[0].confidence is Confidence.LIKELY
+
+
+def test_a_loss_between_distributions_is_right_where_inputs_are_mere_noise() -> None:
+    def discrepancy(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        def kernel(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+            return torch.exp(-torch.cdist(a, b).pow(2) / 10).mean()
+
+        return kernel(output, output) + kernel(target, target) - 2 * kernel(output, target)
+
+    x, _ = digits()
+    noise = np.random.default_rng(0).normal(size=(len(x), 8)).astype(np.float32)
+    model = KIT.mlp(8, 32, 64)
+    subject = Subject(model, KIT.loader(noise, x), discrepancy, torch.optim.Adam(model.parameters(), lr=1e-2))
+    report = examine(subject, select=["loss-ignores-target"], progress=False)
+    assert not report.findings, report.to_text()
+    assert "are no pairs" in report.not_examined["loss-ignores-target"]
+
+
+@pytest.mark.parametrize("shift", [0.0, 1e4])
+def test_targets_far_from_zero_do_not_make_the_loss_ignore_them(shift: float) -> None:
+    x, y = diabetes()
+    model = KIT.mlp(10, 32, 1)
+    subject = Subject(model, KIT.loader(x, y + np.float32(shift)), nn.MSELoss(), torch.optim.Adam(model.parameters(), lr=1e-2))
+    report = examine(subject, select=["loss-ignores-target"], progress=False)
+    assert "loss-ignores-target" in report.clear

@@ -79,15 +79,15 @@ FORWARD = {
     "list": (Net(nn.Linear(6, 3)), [torch.rand(6), torch.rand(6)], "type", "parts.0", "torch.stack"),
     "tuple of an LSTM": (Net(nn.LSTM(6, 3), nn.Linear(3, 3)), torch.rand(4, 2, 6), "type", "parts.1", "out, _ = layer(x)"),
     "dict": (Net(nn.Linear(6, 3)), {"a": torch.rand(4, 6), "b": 1}, "type", "parts.0", "'a', 'b'"),
-    "adding": (Func(lambda x: x + x[:, :4]), torch.rand(4, 6), "shape", None, "axis 1 (6 and 4)"),
+    "adding": (Func(lambda x: x + x[:, :4]), torch.rand(4, 6), "shape", None, "(6 and 4)"),
     "joining": (Func(lambda x: torch.cat([x, x[:, :4]])), torch.rand(4, 6), "shape", None, "torch.cat"),
     "view": (Func(lambda x: x.view(-1, 7)), torch.rand(4, 6), "shape", None, "x.reshape(x.shape[0], -1)"),
     "transposed view": (Func(lambda x: x.t().view(-1)), torch.rand(4, 6), "shape", None, "x.reshape"),
-    "product": (Func(lambda x: x @ x), torch.rand(4, 6), "shape", None, "inner sizes equal (6 and 4)"),
-    "LSTM width": (Net(nn.LSTM(5, 3)), torch.rand(4, 2, 6), "shape", "parts.0", "set input_size to 6"),
+    "product": (Func(lambda x: x @ x), torch.rand(4, 6), "shape", None, "x.transpose(-2, -1)"),
+    "LSTM width": (Net(nn.LSTM(5, 3)), torch.rand(4, 2, 6), "shape", "parts.0", "make it LSTM(6, 3)"),
     "LSTM axes": (Net(nn.LSTM(5, 3)), torch.rand(4, 2, 6, 5), "shape", "parts.0", "flatten"),
     "attention width": (
-        Net(nn.TransformerEncoderLayer(8, 2)), torch.rand(4, 2, 6), "shape", "parts.0.self_attn", "embed_dim to 6",
+        Net(nn.TransformerEncoderLayer(8, 2)), torch.rand(4, 2, 6), "shape", "parts.0.self_attn", "set d_model to 6",
     ),
     "layer norm": (Net(nn.LayerNorm(5)), torch.rand(4, 6), "shape", "parts.0", "LayerNorm(6)"),
     "batch norm": (Net(nn.BatchNorm1d(5)), torch.rand(4, 6), "shape", "parts.0", "BatchNorm1d(6)"),
@@ -177,7 +177,7 @@ def test_a_step_with_inputs_called_input_and_target_still_fails_in_the_forward()
     [
         (nn.CrossEntropyLoss(reduction="none"), "loss.mean()"),
         (lambda out, y: 1.5, "a float"),
-        (lambda out, y: None, "a NoneType"),
+        (lambda out, y: None, "a `return` is missing"),
         (lambda out, y: out.detach().mean(), "needs no gradient"),
     ],
 )

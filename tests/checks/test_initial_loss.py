@@ -45,6 +45,23 @@ def net(width: int, *last: nn.Module) -> nn.Module:
     return nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, width), *last)
 
 
+class Positions(nn.Module):
+    """Scores of five classes for six positions: (N, C, L)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = net(30)
+
+    def forward(self, x):
+        return self.net(x).reshape(len(x), 5, 6)
+
+
+def masked_mean(out, y):
+    each = fn.cross_entropy(out, y, reduction="none")
+    kept = (y != 2).float()
+    return (each * kept).sum() / kept.sum()
+
+
 LN5 = log(5)
 EXPECTED = {
     "classes": (net(5), CLASSES, nn.CrossEntropyLoss(), LN5),
@@ -56,6 +73,16 @@ EXPECTED = {
     "log-softmax": (net(5, nn.LogSoftmax(1)), CLASSES, nn.NLLLoss(), LN5),
     "scaled by the user": (net(5), CLASSES, lambda out, y: 100 * fn.cross_entropy(out, y), LN5),
     "averaged by the user": (net(5), CLASSES, lambda out, y: fn.cross_entropy(out, y, reduction="none").mean(), LN5),
+    "masked by the user": (net(5), CLASSES, masked_mean, LN5),
+    "summed, with ignored classes": (net(5), CLASSES, nn.CrossEntropyLoss(ignore_index=9, reduction="sum"), 32 * LN5),
+    "by hand": (net(5), CLASSES, lambda out, y: (out.logsumexp(1) - out[torch.arange(len(y)), y]).mean(), LN5),
+    "squares by hand, of a squeezed output": (
+        net(1), REAL.squeeze(-1), lambda out, y: ((out.squeeze(1) - y) ** 2).mean(), REAL.square().mean().item(),
+    ),
+    "a class for each position": (Positions(), CLASSES[..., None].expand(4, 32, 6), nn.CrossEntropyLoss(), LN5),
+    "a summed class for each position": (
+        Positions(), CLASSES[..., None].expand(4, 32, 6), nn.CrossEntropyLoss(reduction="sum"), 32 * 6 * LN5,
+    ),
     "yes or no": (net(1), YES, nn.BCEWithLogitsLoss(), log(2)),
     "yes or no, from probabilities": (net(1, nn.Sigmoid()), YES, nn.BCELoss(), log(2)),
     "pos_weight": (net(1), YES, nn.BCEWithLogitsLoss(pos_weight=torch.tensor([4.0])), log(2) * (1 + 3 * YES.mean().item())),
@@ -72,6 +99,23 @@ def test_the_loss_of_guessing_is_known(name: str) -> None:
     assert result.expected == pytest.approx(expected, rel=1e-3)
     assert result.measured == pytest.approx(expected, rel=0.35)
     assert not alarmed(result)
+
+
+SOFT = torch.softmax(3 * X[..., :5], -1)
+
+
+@pytest.mark.parametrize(("reduction", "factor"), [("batchmean", 1.0), ("sum", 32.0), ("mean", 0.2)])
+def test_a_divergence_starts_below_ln_k(reduction: str, factor: float) -> None:
+    result = start(net(5, nn.LogSoftmax(1)), SOFT, nn.KLDivLoss(reduction=reduction))
+    assert result.expected == pytest.approx(factor * LN5)
+    assert 0.2 * result.expected < result.measured < 1.3 * result.expected
+    assert not alarmed(result)
+
+
+def test_a_student_that_is_sure_of_wrong_answers_is_accused() -> None:
+    model = net(5, nn.LogSoftmax(1))
+    model[2].weight.data *= 60
+    assert alarmed(start(model, SOFT, nn.KLDivLoss(reduction="batchmean")))
 
 
 @pytest.mark.parametrize("loss", [nn.HuberLoss(), nn.SmoothL1Loss(), nn.SmoothL1Loss(beta=0.3), nn.HuberLoss(delta=0.3)])
@@ -111,7 +155,13 @@ def test_normalised_and_dropped_out_nets_are_not_accused(norm) -> None:
     ("targets", "loss", "reason"),
     [
         (CLASSES, lambda out, y: out.square().mean(), "not known"),
-        (torch.softmax(X[..., :5], -1), lambda out, y: fn.kl_div(fn.log_softmax(out, 1), y), "not known"),
+        (
+            torch.softmax(X[..., :5], -1).log(),
+            lambda out, y: fn.kl_div(fn.log_softmax(out, 1), y, log_target=True),
+            "probabilities",
+        ),
+        (CLASSES, lambda out, y: fn.triplet_margin_loss(out, out.roll(1, 0), out.roll(2, 0)), "not known for triplet"),
+        (CLASSES, lambda out, y: fn.gaussian_nll_loss(out[:, 0], y.float(), out[:, 1] ** 2 + 1), "not known for gaussian"),
         (CLASSES, lambda out, y: fn.mse_loss(out, torch.zeros_like(out)), "one output and one target"),
         (torch.zeros(4, 32, 5), nn.MSELoss(), "loss of zero"),
         (CLASSES, lambda out, y: fn.cross_entropy(out @ out.T / 0.01, torch.arange(32)), "contrastive"),

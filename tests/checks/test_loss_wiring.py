@@ -75,6 +75,11 @@ def by_hand(out, y):
     return -torch.log(out[torch.arange(len(y)), y] + 1e-9).mean()
 
 
+def by_hand_at(axis):
+    """The same for sequences: the classes stand at `axis`."""
+    return lambda out, y: -torch.log(out.gather(axis, y.unsqueeze(axis)) + 1e-9).mean()
+
+
 def distilled(out, y):
     teacher = torch.linspace(-1, 1, 64).reshape(16, 4).softmax(1)
     return fn.cross_entropy(out, teacher) + fn.kl_div(fn.log_softmax(out, 1), teacher, reduction="batchmean")
@@ -135,6 +140,16 @@ HEALTHY = {
     "bounded on purpose": (Net(4, lambda x: 10 * torch.tanh(x)), CLASSES, nn.CrossEntropyLoss()),
     "scaled sigmoid scores": (Net(4, lambda x: 8 * torch.sigmoid(x) - 4), CLASSES, nn.CrossEntropyLoss()),
     "softmax and a loss by hand": (Net(4, softmax(1)), CLASSES, by_hand),
+    "softmax per position and a loss by hand": (
+        Net(20, lambda x: x.reshape(16, 5, 4).softmax(-1)), SEQUENCE, by_hand_at(-1),
+    ),
+    "softmax over channels and a loss by hand": (Net(100, lambda x: as_image(x).softmax(1)), MASK, by_hand_at(1)),
+    "which position for each of four points": (Net(20, lambda x: x.reshape(16, 5, 4).softmax(1)), SEQUENCE[:, :4], by_hand_at(1)),
+    "as many classes as positions": (Net(16, lambda x: x.reshape(16, 4, 4).softmax(1)), SEQUENCE[:, :4], by_hand_at(1)),
+    "attention beside the scores": (
+        Net(20, lambda x: (x.reshape(16, 5, 4).softmax(1), x.reshape(16, 5, 4).log_softmax(-1))), SEQUENCE,
+        lambda out, y: -out[1].gather(-1, y.unsqueeze(-1)).mean() + 0.01 * out[0].square().mean(),
+    ),
     "Brier score": (Net(4, softmax(1)), fn.one_hot(CLASSES, 4).float(), nn.MSELoss()),
     "KL on logs": (Net(4, nn.LogSoftmax(1)), SOFT, nn.KLDivLoss(reduction="batchmean")),
     "attention inside": (Net(6, lambda x: (x @ x.T).softmax(0) @ x[:, :4]), CLASSES, nn.CrossEntropyLoss()),
@@ -208,6 +223,13 @@ SICK = {
         ),
         "over the batch into BCE": (Net(1, softmax(0)), LABELS[:, :1], nn.BCELoss()),
         "over the batch, loss by hand": (Net(4, softmax(0)), CLASSES, by_hand),
+        "over time, loss by hand": (Net(20, lambda x: x.reshape(16, 5, 4).softmax(1)), SEQUENCE, by_hand_at(-1)),
+        "over the batch of sequences, loss by hand": (
+            Net(20, lambda x: x.reshape(16, 5, 4).softmax(0)), SEQUENCE, by_hand_at(-1),
+        ),
+        "logs over width, loss by hand": (
+            Net(100, lambda x: as_image(x).log_softmax(-1)), MASK, lambda out, y: -out.gather(1, y.unsqueeze(1)).mean(),
+        ),
     },
     "single-unit-softmax": {
         "BCE": (Net(1, softmax(1)), LABELS[:, :1], nn.BCELoss()),

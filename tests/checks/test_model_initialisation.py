@@ -9,6 +9,7 @@ from torch import nn
 
 from sleuth.core.stage import Confidence, Severity
 from tests.checks.looking import look, training
+from tests.checks.test_model_dependence import Made
 from tests.material import digit_images
 
 STARTS = ("bad-initialisation", "signal-grows-or-fades", "dead-units")
@@ -84,6 +85,71 @@ class Positions(nn.Module):
         return self.head(torch.relu(self.embed(rows) + self.table[:8]).mean(1))
 
 
+class Beside(nn.Module):
+    """Blocks of a value and a gate, or of two branches; with a skip the signal keeps its size."""
+
+    def __init__(self, blocks: int, gated: bool, skip: bool, gain: float = 0.6) -> None:
+        super().__init__()
+        self.enter, self.head = nn.Linear(64, 32), nn.Linear(32, 10)
+        self.one = nn.ModuleList([nn.Linear(32, 32, bias=False) for _ in range(blocks)])
+        self.two = nn.ModuleList([nn.Linear(32, 32) for _ in range(blocks)])
+        for layer in (*self.one, *(() if gated else self.two)):
+            nn.init.normal_(layer.weight, std=gain * 32**-0.5)
+        self.gated, self.skip = gated, skip
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        h = self.enter(x)
+        for one, two in zip(self.one, self.two, strict=True):
+            new = one(h) * torch.sigmoid(two(h)) if self.gated else one(torch.relu(h)) + 0.8 * two(torch.relu(h))
+            h = h + new if self.skip else new
+        return self.head(h)
+
+
+class Handmade(nn.Module):
+    """One layer of the user's own with 32 × 64 positive numbers, and a usual one."""
+
+    def __init__(self, use) -> None:
+        super().__init__()
+        self.own = Positive(use)
+        self.norm = nn.LayerNorm(32)
+        self.head = nn.Linear(32, 10)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(self.norm(self.own(x)))
+
+
+class Positive(nn.Module):
+    def __init__(self, use) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.rand(32, 64))
+        self._use = use
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self._use(x, self.weight)
+
+
+def without_memory(layer: nn.LSTM) -> nn.LSTM:
+    nn.init.zeros_(layer.weight_hh_l0)
+    return layer
+
+
+class SparseCode(nn.Module):
+    """LISTA: three rounds of soft shrinkage towards a code in which most entries of a sample are zero."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.enter, self.again = nn.Linear(64, 96, bias=False), nn.Linear(96, 96, bias=False)
+        self.shrink = nn.Softshrink(0.15)
+        self.head = nn.Linear(96, 10)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        given = self.enter(x)
+        code = self.shrink(given)
+        for _ in range(2):
+            code = self.shrink(given + self.again(code))
+        return self.head(code)
+
+
 def last_zero(model: nn.Sequential) -> nn.Sequential:
     nn.init.zeros_(model[-1].weight)
     return model
@@ -107,6 +173,9 @@ HEALTHY = {
     "last layer zero": lambda: last_zero(mlp(64, 64, 32, 10)),
     "last layer tiny": lambda: tiny_last(mlp(64, 64, 32, 10)),
     "zero before tanh": lambda: hidden_zero(mlp(64, 32, 10, activation=nn.Tanh)),
+    "zero before GELU": lambda: hidden_zero(mlp(64, 32, 10, activation=nn.GELU)),
+    "zero before hard swish": lambda: hidden_zero(mlp(64, 32, 10, activation=nn.Hardswish)),
+    "a sparse code": SparseCode,
     "xavier": lambda: fill(mlp(64, 64, 64, 10), nn.init.xavier_uniform_),
     "orthogonal": lambda: fill(mlp(64, 64, 64, 10), nn.init.orthogonal_),
     "kaiming fan out": lambda: fill(mlp(64, 128, 16, 10), lambda w: nn.init.kaiming_normal_(w, mode="fan_out")),
@@ -128,14 +197,22 @@ HEALTHY = {
         mlp(64, 64, 64, 64, 10, activation=nn.SELU), lambda w: nn.init.kaiming_normal_(w, nonlinearity="linear")
     ),
     "lstm": lambda: Rows(nn.LSTM(8, 24, batch_first=True)),
+    "lstm that starts without memory": lambda: Rows(without_memory(nn.LSTM(8, 24, batch_first=True))),
+    "gates with skips": lambda: Beside(10, gated=True, skip=True),
+    "few gates without skips": lambda: Beside(4, gated=True, skip=False),
+    "eight residual blocks that double": lambda: Beside(8, gated=False, skip=True, gain=1.1),
+    "positive prototypes": lambda: Handmade(lambda x, w: torch.cdist(x, w)),
+    "a positive mask over the pixels": lambda: Handmade(lambda x, w: (8 * x * w[0]) @ torch.eye(64, 32)),
+    "positive by construction": lambda: Handmade(lambda x, w: x @ w.abs().t() / 16),
+    "a learned average": lambda: Handmade(lambda x, w: 20 * x @ w.softmax(1).t()),
     "relu rnn": lambda: Rows(nn.RNN(8, 24, nonlinearity="relu", batch_first=True)),
 }
 
 
 class Rows(nn.Module):
-    def __init__(self, body: nn.Module) -> None:
+    def __init__(self, body: nn.Module, width: int = 24) -> None:
         super().__init__()
-        self.body, self.head = body, nn.Linear(24, 10)
+        self.body, self.head = body, nn.Linear(width, 10)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.head(self.body(x.reshape(-1, 8, 8))[0][:, -1])
@@ -154,6 +231,22 @@ def test_a_model_of_equal_constants_stays_symmetric_whatever_the_activation() ->
         found = look(training(model), "bad-initialisation").one()
         assert found.severity is Severity.ERROR
         assert found.confidence is Confidence.CERTAIN
+
+
+@pytest.mark.parametrize("cell", [nn.LSTM, nn.GRU])
+def test_recurrent_units_of_one_number_stay_symmetric_although_their_first_gradients_cancel(cell: type[nn.RNNBase]) -> None:
+    model = Rows(cell(8, 33, batch_first=True), 33)  # a width at which sums are blocked unevenly, so that rounding differs
+    for parameter in model.parameters():
+        nn.init.constant_(parameter, 0.1)
+    found = look(training(model), "bad-initialisation").one()
+    assert found.confidence is Confidence.CERTAIN
+    assert found.numbers["equal"] == len(model.body.bias_ih_l0)
+
+
+def test_positive_weights_of_a_layer_of_ones_own_are_found_where_they_sum_their_inputs() -> None:
+    found = look(training(Handmade(lambda x, w: x @ w.t())), "bad-initialisation").one()
+    assert found.where == "own.weight"
+    assert "are positive" in found.summary
 
 
 def test_copied_rows_are_found_although_no_weight_is_constant() -> None:
@@ -203,6 +296,25 @@ def test_a_signal_that_compounds_is_found_with_its_direction(gain: float, word: 
     assert word in found.summary
 
 
+@pytest.mark.parametrize(
+    ("model", "word", "where"),
+    [(lambda: Beside(10, gated=True, skip=False), "fades", "one.9"), (lambda: Beside(16, False, True, gain=1.5), "grows", "15")],
+)
+def test_layers_beside_the_main_way_do_not_hide_what_it_does(model, word: str, where: str) -> None:
+    found = look(training(model()), *STARTS).one()
+    assert found.name == "signal-grows-or-fades"
+    assert word in found.summary
+    assert found.where is not None
+    assert found.where.endswith(where)
+
+
+def test_growth_that_a_norm_takes_back_is_measured_by_the_wider_limit() -> None:
+    loud = Beside(16, gated=False, skip=True, gain=1.2)
+    assert look(training(loud), "signal-grows-or-fades").findings
+    loud.head = nn.Sequential(nn.LayerNorm(32), nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 10))
+    assert not look(training(loud), "signal-grows-or-fades").findings
+
+
 def test_sigmoid_layers_whose_gradients_vanish_keep_their_signal() -> None:
     assert not look(training(mlp(64, *[32] * 8, 10, activation=nn.Sigmoid)), *STARTS).findings
 
@@ -239,3 +351,21 @@ def test_units_that_are_off_for_half_of_the_inputs_are_natural() -> None:
     with torch.no_grad():
         model[0].bias[:100] = -5.0  # 39 % dead: sad, but more than half is alive
     assert not look(training(model), "dead-units").findings
+
+
+OFF = {
+    "hard shrinkage": nn.Hardshrink(3.0),
+    "soft shrinkage": nn.Softshrink(3.0),
+    "threshold": nn.Threshold(3.0, 0.0),
+    "threshold with a floor": nn.Threshold(3.0, -1.0),
+    "shrinkage as a function": lambda h: nn.functional.hardshrink(h, 3.0),
+}
+
+
+@pytest.mark.parametrize("name", OFF)
+def test_units_that_no_threshold_lets_through_are_dead_whatever_the_activation(name: str) -> None:
+    model = Made(lambda m, x: m.head(m.off(m.body(x))), body=nn.Linear(64, 48), head=nn.Linear(48, 10))
+    model.off = OFF[name]
+    found = look(training(model), "dead-units").one()
+    assert f"All 48 units of {found.where} are {'-1' if 'floor' in name else 'zero'}" in found.summary
+    assert "threshold" in found.fix

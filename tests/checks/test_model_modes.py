@@ -8,7 +8,7 @@ from sleuth.core.stage import Severity
 from sleuth.core.trial import ModeAgreement
 from tests.checks.looking import look, training
 from tests.checks.test_model_dependence import Made
-from tests.material import digit_images
+from tests.material import digit_images, digits
 
 
 def test_batch_norm_that_never_follows_the_data_is_found() -> None:
@@ -103,6 +103,22 @@ def test_what_differs_by_design_is_not_examined() -> None:
         assert word in seen.not_examined["train-eval-disagree"]
 
 
+def test_running_statistics_that_outlast_every_training_are_found_with_their_pace() -> None:
+    found = look(training(normed_mlp(1e-4)), "train-eval-disagree").one()
+    assert "178 epochs" in found.summary
+
+
+def test_slow_statistics_that_know_the_data_already_are_fine() -> None:
+    model = normed_mlp(0.1)
+    x = torch.as_tensor(digit_images()[0]).reshape(-1, 64)
+    for part in x.split(32):
+        model(part)
+    model[1].momentum = 1e-4
+    seen = look(training(model), "train-eval-disagree")
+    assert not seen.findings
+    assert not seen.not_examined
+
+
 def by_hand(forward, backward, name: str = "Cubed") -> nn.Module:
     function = type(name, (torch.autograd.Function,), {"forward": staticmethod(forward), "backward": staticmethod(backward)})
     return Made(lambda m, x: m.head(function.apply(m.body(x))), body=nn.Linear(64, 32), head=nn.Linear(32, 10))
@@ -136,6 +152,35 @@ def test_a_wrong_backward_is_found(name: str) -> None:
         assert "opposite sign" in found.summary
     if name == "missing factor":
         assert "always 0.333 times" in found.summary
+
+
+class SquaredError(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, out: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        ctx.save_for_backward(out, y)
+        return (out - y).square().mean()
+
+    @staticmethod
+    def backward(ctx, g: torch.Tensor) -> tuple[torch.Tensor, None]:
+        out, y = ctx.saved_tensors
+        return 2 * g * (out - y) / out.numel(), None
+
+
+class Climbing(SquaredError):
+    @staticmethod
+    def backward(ctx, g: torch.Tensor) -> tuple[torch.Tensor, None]:
+        return -SquaredError.backward(ctx, g)[0], None
+
+
+def test_a_loss_with_a_backward_by_hand_is_judged_by_its_backward() -> None:
+    x, _ = digits()
+    for loss, wrong in ((Climbing.apply, True), (SquaredError.apply, False)):
+        subject = training(nn.Sequential(nn.Linear(64, 16), nn.Tanh(), nn.Linear(16, 64)), loss, (x, x))
+        seen = look(subject, "gradient-wrong")
+        assert not seen.not_examined
+        assert bool(seen.findings) is wrong
+    assert "Climbing" in look(training(nn.Linear(64, 64), Climbing.apply, (x, x)), "gradient-wrong").one().summary
+    assert "apply" not in vars(torch.autograd.function._SingleLevelFunction)
 
 
 def straight(ctx, x: torch.Tensor) -> torch.Tensor:

@@ -10,6 +10,7 @@ from torch import nn
 
 from sleuth.core.stage import Confidence, Severity
 from tests.checks.looking import look, training
+from tests.material import digits
 
 WIRING = ("unregistered-layers", "frozen-parameters", "disconnected-parameters", "parameters-not-optimised")
 
@@ -94,18 +95,31 @@ def test_a_frozen_layer_in_the_middle_is_worth_a_hint() -> None:
 
 
 class Moco(nn.Module):
-    """A frozen momentum copy, run last, without a graph."""
+    """A frozen momentum copy, run without a graph."""
 
-    def __init__(self) -> None:
+    def __init__(self, teacher_first: bool = False) -> None:
         super().__init__()
         self.student = nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10))
         self.teacher = copy.deepcopy(self.student).requires_grad_(False)
+        self.teacher_first = teacher_first
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        scores = self.student(x)
+        scores = None if self.teacher_first else self.student(x)
         with torch.no_grad():
             self.teacher(x)
-        return scores
+        return self.student(x) if scores is None else scores
+
+
+class Distilled(nn.Module):
+    """Random network distillation: a small net learns what a larger one says that nobody ever trains."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.target = nn.Sequential(nn.Linear(64, 96), nn.ReLU(), nn.Linear(96, 16)).requires_grad_(False)
+        self.predictor = nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 16))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.target(x) - self.predictor(x)
 
 
 class Adapted(nn.Module):
@@ -132,10 +146,47 @@ def frozen(model: nn.Module, *parts: int) -> nn.Module:
     return model
 
 
+def trained(model: nn.Module, steps: int = 20, lr: float = 0.05) -> nn.Module:
+    """On other digits, as a trunk that deserves to be frozen was."""
+    x, y = (torch.as_tensor(a) for a in digits())
+    optimiser = torch.optim.SGD(model.parameters(), lr=lr)
+    for _ in range(steps):
+        optimiser.zero_grad()
+        nn.functional.cross_entropy(model(x[y < 5]), y[y < 5]).backward()
+        optimiser.step()
+    return model
+
+
+def normed(start) -> nn.Sequential:
+    """Convolutions with batch norm, started by hand; the last layer is the head."""
+    model = nn.Sequential(
+        nn.Unflatten(1, (1, 8, 8)), nn.Conv2d(1, 16, 3, bias=False), nn.BatchNorm2d(16), nn.ReLU(),
+        nn.Conv2d(16, 16, 3, bias=False), nn.BatchNorm2d(16), nn.ReLU(), nn.AvgPool2d(4), nn.Flatten(),
+        nn.Linear(16, 10),
+    )  # fmt: skip
+    for module in model:
+        if isinstance(module, nn.Conv2d):
+            start(module.weight)
+    return model
+
+
+def no_trunk_of(size: float) -> nn.Sequential:
+    """A deep reservoir: random on purpose, and scaled for it."""
+    model = mlp()
+    with torch.no_grad():
+        model[0].weight.mul_(size)
+        model[2].weight.mul_(size)
+    return frozen(model, 0, 2)
+
+
 def only_biases(model: nn.Module) -> nn.Module:
     for name, parameter in model.named_parameters():
         parameter.requires_grad_(name.endswith("bias"))
     return model
+
+
+def mlp_on(width: int) -> nn.Sequential:
+    return nn.Sequential(nn.Linear(width, 64), nn.ReLU(), nn.Linear(64, 10))
 
 
 def frozen_norm() -> nn.Module:
@@ -143,9 +194,18 @@ def frozen_norm() -> nn.Module:
 
 
 DELIBERATE = {
-    "trunk": lambda: frozen(mlp(), 0, 2),
+    "trunk": lambda: frozen(trained(mlp()), 0, 2),
+    "trunk after three small steps": lambda: frozen(trained(mlp(), steps=3, lr=0.01), 0, 2),
+    "trunk with norms": lambda: frozen(trained(normed(nn.init.kaiming_normal_)), 1, 2, 4, 5),
+    "half a fresh net": lambda: frozen(
+        nn.Sequential(nn.Linear(64, 16), nn.Tanh(), nn.Linear(16, 16), nn.Tanh(), mlp_on(16)), 0, 2
+    ),
+    "random features": lambda: frozen(nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 10)), 0),
+    "deep reservoir": lambda: no_trunk_of(1.3),
     "first layer": lambda: frozen(mlp(), 0),
     "momentum teacher": Moco,
+    "momentum teacher that runs first": lambda: Moco(teacher_first=True),
+    "random target": Distilled,
     "adapters": Adapted,
     "biases only": lambda: only_biases(mlp()),
     "norm": frozen_norm,
@@ -163,6 +223,36 @@ DELIBERATE = {
 @pytest.mark.parametrize("name", DELIBERATE)
 def test_freezing_that_is_somebodys_plan_is_not_accused(name: str) -> None:
     assert not look(training(DELIBERATE[name]()), *WIRING).findings
+
+
+UNTRAINED = {
+    "default": (lambda: frozen(mlp(), 0, 2), "end exactly where a fresh draw ends"),
+    "glorot": (lambda: frozen(started(mlp(), nn.init.xavier_uniform_), 0, 2), "end exactly where a fresh draw ends"),
+    "norms": (lambda: frozen(normed(nn.init.kaiming_normal_), 1, 2, 4, 5), "scale by exactly one"),
+    "zero biases": (lambda: frozen(started(mlp(), nn.init.kaiming_normal_), 0, 2), "biases are still exactly zero"),
+    "half precision": (lambda: frozen(mlp(), 0, 2).bfloat16(), "end exactly where a fresh draw ends"),
+}
+
+
+def started(model: nn.Sequential, start) -> nn.Sequential:
+    for module in model:
+        if isinstance(module, nn.Linear):
+            start(module.weight)
+            nn.init.zeros_(module.bias)
+    return model
+
+
+@pytest.mark.parametrize("name", UNTRAINED)
+def test_a_frozen_trunk_that_nobody_trained_is_accused_with_what_shows_it(name: str) -> None:
+    build, mark = UNTRAINED[name]
+    data = digits()
+    if "half" in name:
+        data = (torch.as_tensor(data[0]).bfloat16(), data[1])
+    found = look(training(build(), data=data), "frozen-parameters").one()
+    assert found.severity is Severity.WARNING
+    assert found.confidence is Confidence.LIKELY
+    assert mark in found.summary
+    assert "pretrained weights" in found.fix
 
 
 class Wired(nn.Module):
@@ -194,6 +284,31 @@ def through_a_buffer(model: Wired, x: torch.Tensor) -> torch.Tensor:
     return model.head(kept)
 
 
+def under_inference_mode(model: Wired, x: torch.Tensor) -> torch.Tensor:
+    with torch.inference_mode():
+        hidden = model.features(x)
+    return model.head(hidden.clone())
+
+
+@torch.no_grad()
+def encoded(model: Wired, x: torch.Tensor) -> torch.Tensor:
+    return torch.relu(model.features(x))
+
+
+def written_by_index(model: Wired, x: torch.Tensor) -> torch.Tensor:
+    hidden = model.features(x)
+    kept = torch.zeros(len(x), 32)
+    for i in range(len(x)):
+        kept[i] = hidden[i].detach()
+    return model.head(kept)
+
+
+def by_number(model: Wired, x: torch.Tensor) -> torch.Tensor:
+    hidden = model.features(x)
+    level = hidden.mean().item()
+    return model.head(torch.full((len(x), 32), level))
+
+
 CUTS = {
     "detach": lambda m, x: m.head(m.features(x).detach()),
     "data": lambda m, x: m.head(m.features(x).data),
@@ -204,7 +319,47 @@ CUTS = {
     "numpy": through_numpy,
     "tolist": lambda m, x: m.head(torch.tensor(m.features(x).tolist())),
     "data of a buffer": through_a_buffer,
+    "inference_mode": under_inference_mode,
+    "no_grad as a decorator": lambda m, x: m.head(encoded(m, x)),
+    "no_grad by a switch": lambda m, x: m.head(torch.set_grad_enabled(False)(m.features)(x)),
+    "detach into a slice": written_by_index,
+    "item": by_number,
+    "wrapped": lambda m, x: m.head(nn.Parameter(m.features(x))),
+    "data in a parameter": lambda m, x: m.head(nn.Parameter(m.features(x).data)),
+    "new_tensor": lambda m, x: m.head(x.new_tensor(m.features(x))),
+    "tensor of numbers": lambda m, x: m.head(torch.tensor([list(row) for row in m.features(x)])),
+    "__float__": lambda m, x: m.head(torch.tensor([[float(v) for v in row] for row in m.features(x)])),
+    "__array__": lambda m, x: m.head(torch.as_tensor(np.tanh(np.asarray(m.features(x).data)))),
+    "round": lambda m, x: m.head(m.features(x).round()),
+    "sign": lambda m, x: m.head(torch.sign(m.features(x))),
+    "bernoulli": lambda m, x: m.head(torch.bernoulli(torch.sigmoid(m.features(x)))),
+    "long": lambda m, x: m.head(m.features(x).long().float()),
+    "topk": lambda m, x: m.head(nn.functional.one_hot(m.features(x).topk(3).indices, 32).sum(1).float()),
+    "sample": lambda m, x: m.head(torch.distributions.Normal(m.features(x), 1.0).sample()),
 }
+
+
+# Where the values come back cannot be followed.
+LEAVING = ("numpy", "tolist", "item", "__float__", "__array__")
+IN_THE_LOSS = {
+    "detach": lambda out, y: nn.functional.cross_entropy(out.detach(), y),
+    "item": lambda out, y: torch.tensor(nn.functional.cross_entropy(out, y).item(), requires_grad=True),
+    "argmax": lambda out, y: nn.functional.mse_loss(out.argmax(1).float(), y.float()),
+    "tensor": lambda out, y: torch.tensor([nn.functional.cross_entropy(out, y)], requires_grad=True).sum(),
+    "data": lambda out, y: nn.functional.cross_entropy(torch.autograd.Variable(out.data, requires_grad=True), y),
+    "numpy": lambda out, y: torch.tensor(1 - out.softmax(1).detach().numpy()[:, 0].mean() / len(y), requires_grad=True),
+}
+
+
+@pytest.mark.parametrize("operation", IN_THE_LOSS)
+def test_a_cut_inside_the_loss_takes_every_parameter(operation: str) -> None:
+    model = Wired(lambda m, x: m.head(torch.relu(m.features(x))))
+    found = look(training(model, IN_THE_LOSS[operation]), "disconnected-parameters").one()
+    assert "none of the 4 parameters" in found.summary
+    assert found.numbers["operation"] == operation
+    assert found.location is not None
+    assert f'"{operation}":' in found.location.text
+    assert found.fix[0].isupper()
 
 
 @pytest.mark.parametrize("operation", CUTS)
@@ -215,7 +370,7 @@ def test_the_place_where_the_graph_is_cut_is_named(operation: str) -> None:
     assert found.numbers["operation"] == operation.split()[0]
     assert found.location is not None
     assert Path(found.location.file) == Path(__file__)
-    assert found.confidence is (Confidence.LIKELY if operation in ("numpy", "tolist") else Confidence.CERTAIN)
+    assert found.confidence is (Confidence.LIKELY if operation in LEAVING else Confidence.CERTAIN)
 
 
 def test_a_loss_without_any_graph_is_a_cut_of_everything() -> None:
@@ -299,11 +454,72 @@ def checkpointed(model: Wired, x: torch.Tensor) -> torch.Tensor:
     return model.head(checkpoint(model.features, x, use_reentrant=False))
 
 
+def rounded_beside(model: Wired, x: torch.Tensor) -> torch.Tensor:
+    hidden = model.features(x)
+    return model.head(hidden + 0.1 * hidden.round())
+
+
+class Byol(nn.Module):
+    """The target follows by a moving average; it was neither frozen nor left out of the optimiser."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.online = nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 32))
+        self.target = copy.deepcopy(self.online)
+        self.predictor, self.head = nn.Linear(32, 32), nn.Linear(32, 10)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        hidden = self.online(x)
+        with torch.no_grad():
+            wanted = self.target(x)
+        return self.head(hidden) + (self.predictor(hidden) * wanted).sum(1, keepdim=True)
+
+
+class Quantised(nn.Module):
+    """Codes are chosen by argmin; the gradient goes straight through, and the codes have a loss of their own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.encoder, self.codes, self.head = nn.Linear(64, 16), nn.Embedding(20, 16), nn.Linear(16, 10)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        hidden = self.encoder(x)
+        chosen = self.codes(torch.cdist(hidden, self.codes.weight).argmin(1))
+        pull = (chosen - hidden.detach()).pow(2).mean() + (hidden - chosen.detach()).pow(2).mean()
+        return self.head(hidden + (chosen - hidden).detach()) + pull
+
+
+class FedBack(nn.Module):
+    """The word that was chosen goes in as the next one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.start, self.words, self.cell, self.head = (
+            nn.Linear(64, 16),
+            nn.Embedding(10, 16),
+            nn.GRUCell(16, 16),
+            nn.Linear(16, 10),
+        )
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        state, word = torch.tanh(self.start(x)), torch.zeros(len(x), dtype=torch.long)
+        for _ in range(3):
+            state = self.cell(self.words(word), state)
+            scores = self.head(state)
+            word = scores.argmax(1)
+        return scores
+
+
 CONNECTED = {
     "metrics": lambda: Wired(with_metrics),
     "straight through by detach": lambda: Wired(straight_through_by_detach),
     "straight through by hand": lambda: Wired(lambda m, x: m.head(Straight.apply(m.features(x)))),
     "checkpoint": lambda: Wired(checkpointed),
+    "teacher that follows": Byol,
+    "quantised codes": Quantised,
+    "gumbel": lambda: Wired(lambda m, x: m.head(nn.functional.gumbel_softmax(m.features(x), hard=True))),
+    "fed back": FedBack,
+    "round beside the value": lambda: Wired(rounded_beside),
     "experts": Experts,
     "attention": lambda: nn.Sequential(
         nn.Unflatten(1, (8, 8)),

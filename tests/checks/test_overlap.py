@@ -19,7 +19,9 @@ from tests.material import cancer, diabetes, digits, wine
 
 
 def judge(train: np.ndarray, validation: np.ndarray | None, complete: bool = True) -> Judgement:
-    def loader(x: np.ndarray) -> DataLoader:
+    def loader(x: np.ndarray) -> DataLoader | list[list[torch.Tensor]]:
+        if not complete:  # a data set in arrays is read whole by another way
+            return [[torch.as_tensor(part), torch.zeros(len(part))] for part in np.array_split(x, 9)]
         return DataLoader(TensorDataset(torch.as_tensor(x), torch.zeros(len(x))), batch_size=64, shuffle=True)
 
     subject = Subject(nn.Linear(1, 1), loader(train), validation=None if validation is None else loader(validation))

@@ -48,7 +48,7 @@ def assert_right(found: np.ndarray, array: np.ndarray) -> None:
     assert abs(mean * finite.size - finite.sum()) <= 1e-6 * total
     exact = np.square(finite - finite.mean()).sum()
     # What float64 itself can tell of distances from a mean that is far away.
-    noise = finite.size * (np.abs(finite).max() * 2**-52) ** 2
+    noise = finite.size * (np.abs(finite).max() * 2**-50) ** 2
     assert abs(m2 - exact) <= 1e-6 * exact + noise
 
 

@@ -24,6 +24,8 @@ LAYERS = {
     "offset": by_hand.Offset,
     "waves": by_hand.Waves,
     "log": by_hand.Log,
+    "mean": by_hand.Mean,
+    "standardise": by_hand.Standardise,
     "tanh_by_hand": by_hand.TanhByHand,
 }
 
@@ -31,9 +33,10 @@ LAYERS = {
 class CrossEntropy:
     """With the softmax inside; class indices, or one row of probabilities a sample."""
 
-    def __init__(self, label_smoothing: float = 0.0, weight: np.ndarray | None = None) -> None:
+    def __init__(self, label_smoothing: float = 0.0, weight: np.ndarray | None = None, ignore_index: int | None = None) -> None:
         self.label_smoothing = label_smoothing
         self.weight = weight
+        self.ignore_index = ignore_index
 
     def __call__(self, scores: np.ndarray, target: np.ndarray) -> tuple[float, np.ndarray]:
         if scores.ndim != 2 or len(scores) != len(target) or target.ndim > 2:
@@ -42,6 +45,8 @@ class CrossEntropy:
         logs = top - np.log(np.exp(top).sum(1, keepdims=True))
         wanted = self.wanted(target, scores)
         share = np.ones(len(scores), scores.dtype) if self.weight is None else self.weight[target].astype(scores.dtype)
+        if self.ignore_index is not None:
+            share = share * (target != self.ignore_index)
         share = (share / share.sum())[:, None]
         return float(-(share * wanted * logs).sum()), share * (np.exp(logs) * wanted.sum(1, keepdims=True) - wanted)
 

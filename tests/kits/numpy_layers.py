@@ -100,6 +100,36 @@ class Log(Layer):
         return grad / self.x
 
 
+class Mean(Layer):
+    def __init__(self, axis: int) -> None:
+        super().__init__()
+        self.axis = axis
+
+    def forward(self, x: np.ndarray) -> np.ndarray:
+        self.shape = x.shape
+        return x.mean(self.axis)
+
+    def backward(self, grad: np.ndarray) -> np.ndarray:
+        spread = np.broadcast_to(np.expand_dims(grad, self.axis), self.shape)
+        return spread / self.shape[self.axis]
+
+
+class Standardise(Layer):
+    def __init__(self, axis: int) -> None:
+        super().__init__()
+        self.axis = axis
+
+    def forward(self, x: np.ndarray) -> np.ndarray:
+        centred = x - x.mean(self.axis, keepdims=True)
+        self.scale = 1 / np.sqrt((centred**2).mean(self.axis, keepdims=True) + x.dtype.type(1e-5))
+        self.y = centred * self.scale
+        return self.y
+
+    def backward(self, grad: np.ndarray) -> np.ndarray:
+        along = (grad * self.y).mean(self.axis, keepdims=True)
+        return self.scale * (grad - grad.mean(self.axis, keepdims=True) - self.y * along)
+
+
 class Offset(Layer):
     names = ("offset",)
 

@@ -51,6 +51,25 @@ class Log(nn.Module):
         return torch.log(x + self.offset)
 
 
+class Mean(nn.Module):
+    def __init__(self, axis: int) -> None:
+        super().__init__()
+        self.axis = axis
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.mean(self.axis)
+
+
+class Standardise(nn.Module):
+    def __init__(self, axis: int) -> None:
+        super().__init__()
+        self.axis = axis
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        variance, mean = torch.var_mean(x, self.axis, correction=0, keepdim=True)
+        return (x - mean) / torch.sqrt(variance + 1e-5)
+
+
 class Offset(nn.Module):
     def __init__(self, *shape: int) -> None:
         super().__init__()
@@ -92,6 +111,9 @@ class TanhByHand(nn.Module):
         return HandTanh.apply(x, self.right)
 
 
+OWN_LAYERS = {"offset": Offset, "waves": Waves, "mean": Mean, "standardise": Standardise}
+
+
 class TorchKit(Kit):
     name = "torch"
 
@@ -108,8 +130,8 @@ class TorchKit(Kit):
             return TanhByHand(*args)
         if name == "log":
             return Log(*args)
-        if name in ("offset", "waves"):
-            return {"offset": Offset, "waves": Waves}[name](*args)
+        if name in OWN_LAYERS:
+            return OWN_LAYERS[name](*args)
         if name in ("softmax", "log_softmax"):
             return LAYERS[name](dim=args[0])
         if name not in LAYERS:

@@ -22,6 +22,7 @@ def main(context: click.Context) -> None:
       sleuth examine train.py:training     your own: training() returns a dict with
                                            model, train, loss, optimizer
       sleuth explain double-softmax        what a finding means
+      sleuth explain "loss is nan"         what a symptom points to
       sleuth examine --help                more on any command
 
     \b

@@ -14,6 +14,7 @@ from typing import Any
 from sleuth.cli.users_error import describe
 from sleuth.core.errors import UnusableInput
 from sleuth.core.subject import Subject
+from sleuth.core.words import kind_of
 
 PARTS = tuple(f.name for f in fields(Subject))
 OPTIONS = ("budget_seconds", "select", "ignore")
@@ -102,7 +103,7 @@ def _find(module: ModuleType, name: str, file_name: str) -> Callable[[], Any]:
         there = f"It has: {', '.join(own)}." if own else f"It defines no function; write one that ends with: {EXAMPLE}"
         raise UnusableInput(f"{file_name} has no function {name!r}. {there}")
     if not callable(found):
-        raise UnusableInput(f"{name} of {file_name} is a {type(found).__name__}, not a function that returns what to examine.")
+        raise UnusableInput(f"{name} of {file_name} is {kind_of(found)}, not a function that returns what to examine.")
     needed = _needed(found)
     if needed:
         raise UnusableInput(
@@ -123,7 +124,7 @@ def _given(returned: Any, target: str) -> Given:
     if isinstance(returned, Subject):
         return Given(_named(returned, target), {})
     if not isinstance(returned, Mapping):
-        what = "None (is a `return` missing?)" if returned is None else f"a {type(returned).__name__}"
+        what = "None (is a `return` missing?)" if returned is None else kind_of(returned)
         raise UnusableInput(f"{target} returned {what}; expected a dict or a sleuth.Subject, such as: {EXAMPLE}")
     for key in returned:
         if key not in (*PARTS, *OPTIONS):

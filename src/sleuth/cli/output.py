@@ -46,20 +46,21 @@ class Output:
         """The screen first: whatever happens to the files, the answer has been read."""
         if not (self.quiet or self.to_stdout):
             report.show()
-        self._write(self.json_file, report.to_json)
-        self._write(self.html_file, report.to_html)
+        write(self.json_file, report.to_json)
+        write(self.html_file, report.to_html)
         if self.fail_on and any(not Severity(self.fail_on) < f.severity for f in report.findings):
             raise click.exceptions.Exit(FOUND)
 
-    def _write(self, file: str | None, text: Callable[[], str]) -> None:
-        if file == STDOUT:
-            # Bytes: JSON is UTF-8 whatever the console prefers.
-            click.echo((text() + "\n").encode("utf-8", "backslashreplace"), nl=False)
-        elif file is not None:
-            try:
-                Path(file).write_text(text() + "\n", encoding="utf-8", errors="backslashreplace")
-            except OSError as error:
-                raise UnusableInput(f"the report cannot be written to {file}: {error.strerror or error}.") from None
+
+def write(file: str | None, text: Callable[[], str]) -> None:
+    if file == STDOUT:
+        # Bytes: JSON is UTF-8 whatever the console prefers.
+        click.echo((text() + "\n").encode("utf-8", "backslashreplace"), nl=False)
+    elif file is not None:
+        try:
+            Path(file).write_text(text() + "\n", encoding="utf-8", errors="backslashreplace")
+        except OSError as error:
+            raise UnusableInput(f"the report cannot be written to {file}: {error.strerror or error}.") from None
 
 
 def output_options(command: F) -> F:

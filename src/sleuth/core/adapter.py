@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from sleuth.core.observation import Architecture, Observation, Origin, Settings
-from sleuth.core.subject import Parts, Subject
-from sleuth.core.trial import Connection
+from sleuth.core.subject import Parts, Subject, Usage
+from sleuth.core.trial import Connection, Flow
 
 Emit = Callable[[Observation], None]
 
@@ -109,6 +109,14 @@ class Bench(ABC):
         """The model's output, without gradients."""
 
     @abstractmethod
+    def outputs(self, batch: Parts) -> tuple[Any, ...]:
+        """What the model returned at each of its calls in one forward and loss, without gradients: also inside `step`."""
+
+    @abstractmethod
+    def usage(self, batch: Parts) -> Usage | None:
+        """What `step` does with the arrays of the raw batch; None where that cannot be followed."""
+
+    @abstractmethod
     def loss(self, batch: Parts) -> float:
         """Without gradients."""
 
@@ -131,6 +139,15 @@ class Bench(ABC):
     def set_lr(self, lr: float) -> None:
         """Rates of several groups keep their proportions."""
 
+    @property
+    @abstractmethod
+    def weight_decay(self) -> float | None:
+        """The largest that the user's optimiser applies to a group; None where it is not known."""
+
+    @abstractmethod
+    def scale_weight_decay(self, factor: float) -> None:
+        """Every group's weight decay times this; a snapshot brings it back."""
+
     @abstractmethod
     def double(self) -> "Bench":
         """A copy that computes in float64; raises Unsupported where that cannot be had."""
@@ -151,6 +168,8 @@ class Rows:
 
     count: int
     take: Callable[[np.ndarray], Any]  # positions → one batch of these samples
+    bulk: bool = False  # thousands are taken as quickly as one: they stand in arrays
+    whole: bool = True  # False: the source draws some of these samples and leaves others out
 
 
 class Orders(ABC):
@@ -159,16 +178,65 @@ class Orders(ABC):
         """The data set behind a source; None where samples come only as the source gives them."""
 
 
+@dataclass(frozen=True)
+class Crew:
+    """The worker processes of a loader. They are tried as a crew of their own: the loader and its workers are left alone."""
+
+    count: int
+    samples: int  # of the data set; 0: a stream
+    stream: bool  # each worker reads a stream of its own; otherwise they are told positions
+    persistent: bool  # they live on from epoch to epoch
+    # (positions of each batch, or how many batches of a stream; workers; epochs; seconds) → batches by epoch. Workers take
+    # turns: the first batch is the first worker's. None of them is left when this returns or raises.
+    read: Callable[[Sequence[Sequence[int]] | int, int, int, float], list[list[Any]]]
+
+
+class Employs(ABC):
+    @abstractmethod
+    def crew(self, source: Any) -> Crew | None:
+        """None where a source is not a loader of this framework."""
+
+
+class Substitutes(ABC):
+    @abstractmethod
+    def loss_with(self, bench: Bench, batch: Parts, change: Callable[[Any], Any]) -> float:
+        """The loss of a batch, without gradients, where each thing that the model returns goes through `change` first."""
+
+
+class Watching(ABC):
+    """One watch of the user's own loop. What it notes waits until `drain`, which another thread may call."""
+
+    own_seconds: float = 0.0  # spent inside the user's training
+    steps: int = 0
+    looks: int = 0  # steps that were looked at in full
+    dropped: int = 0  # steps that were left out because nobody drained
+    trouble: str | None = None  # why it stopped listening before its end
+
+    @abstractmethod
+    def open(self) -> None: ...
+
+    @abstractmethod
+    def close(self) -> None:
+        """Every hook is gone afterwards, whatever happened."""
+
+    @abstractmethod
+    def drain(self) -> list[Observation]:
+        """What was noted since the last time."""
+
+
 class Watches(ABC):
     @abstractmethod
-    def watch(self, subject: Subject, emit: Emit) -> AbstractContextManager[None]:
-        """Listen to the user's own loop; every hook is gone on every way out."""
+    def watch(self, model: Any, optimisers: Sequence[Any], *, every: int | None, overhead: float) -> Watching: ...
 
 
 class Traces(ABC):
     @abstractmethod
     def connection(self, bench: Bench, batch: Parts) -> Connection:
         """One step, op by op: which parameters the loss reaches and where the graph is cut."""
+
+    @abstractmethod
+    def flow(self, bench: Bench, batch: Parts) -> Flow:
+        """One forward pass, op by op: which operation feeds which. Raises what the user's code raises."""
 
     @abstractmethod
     def origin(self, bench: Bench, batch: Parts) -> Origin | None:

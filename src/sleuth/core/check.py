@@ -52,6 +52,8 @@ class Check:
     why: str
     fix: str
     run: Callable[..., Iterable[Evidence | NotExamined]]
+    symptoms: tuple[str, ...] = ()  # what people type who have it, the likeliest words first
+    decided_by: str = ""  # the measurement that settles it, in one line
 
     @property
     def thresholds(self) -> dict[str, Any]:
@@ -71,13 +73,15 @@ def check(
     fix: str,
     explains: tuple[str, ...] = (),
     confidence: Confidence = Confidence.LIKELY,
+    symptoms: tuple[str, ...] = (),
+    decided_by: str = "",
 ) -> Callable[[Callable[..., Iterable[Evidence | NotExamined]]], Check]:
     """Turn a function into a `Check` that is named after it."""
 
     def wrap(run: Callable[..., Iterable[Evidence | NotExamined]]) -> Check:
         name = run.__name__.replace("_", "-")
-        text = {"title": title, "why": _one_paragraph(why), "fix": _one_paragraph(fix)}
-        return Check(code, name, stage, severity, confidence, reads, explains, run=run, **text)
+        text = {"title": title, "why": _one_paragraph(why), "fix": _one_paragraph(fix), "decided_by": _one_paragraph(decided_by)}
+        return Check(code, name, stage, severity, confidence, reads, explains, run=run, symptoms=symptoms, **text)
 
     return wrap
 

@@ -17,6 +17,7 @@ NAMES = {
     "Batch": "no data was seen",
     "LossCall": "no call of a loss was seen",
     "Step": "no training step was seen",
+    "Ending": "the end of a training was not seen",
     "Units": "no activity of single units was seen",
     "Failure": "nothing was run that could have failed",
 }

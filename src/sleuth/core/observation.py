@@ -153,7 +153,7 @@ class Argument:
 
 @dataclass(frozen=True)
 class LossCall(Observation):
-    """One call of a loss function. Families: cross-entropy, nll, bce, bce-logits, mse, l1, huber, kl, hinge, other.
+    """One call of a loss function. Families: cross-entropy, nll, bce, bce-logits, mse, l1, huber, kl, ctc, hinge, other.
 
     A step may hold several calls; each knows its own `returned` and the `value` of the step's loss as a whole.
     """
@@ -192,6 +192,8 @@ class Frame(Observation):
     role: Role
     paths: tuple[str, ...]
     table: np.ndarray
+    exponents: np.ndarray | None = None  # counts of binary exponents in bins of eight; of large tensors only a sample is counted
+    sampled: int = 0  # not 0: the table speaks of at most so many values of each tensor
 
     def statistics(self) -> dict[str, Statistics]:
         return {path: Statistics.from_row(row) for path, row in zip(self.paths, self.table, strict=True)}
@@ -213,16 +215,46 @@ class Units(Observation):
 
 
 @dataclass(frozen=True)
+class Call(Observation):
+    """A place in the user's loop from which something was called for the first time."""
+
+    kind: str  # as in Step.calls
+    step: int
+    location: Location | None
+    optimiser: int = 0
+
+
+@dataclass(frozen=True)
 class Step(Observation):
+    """One step of one optimiser.
+
+    `calls` is what the loop did since the step before, in order, repetitions in a row once: zero_grad, forward, forward-in-eval,
+    validate, validate-in-train (without a graph), backward, clip, unscale, scheduler, skipped (by a scaler) and at the end one
+    of step, step-on-used-gradient (that an earlier step had used and nobody cleared), step-on-same-gradient (no backward since the
+    last step), step-on-erased-gradient (cleared after the backward), step-without-gradient.
+    """
+
     step: int
     loss: float | None  # None: NaN or Inf
     lr: float | None = None
     gradient_norm: float | None = None
     clipped_norm: float | None = None
     calls: tuple[str, ...] = ()
+    optimiser: int = 0  # which one, where there are several
     training: bool = True
     seconds: Mapping[str, float] = field(default_factory=dict)
     memory_bytes: int | None = None
+
+
+@dataclass(frozen=True)
+class Ending(Observation):
+    """The user's own training came to its end. Only a source that saw it says so: a trial of ours is no training.
+
+    How: completed (the loop ran out), stopped (early stopping), interrupted (by the user), failed (an exception).
+    """
+
+    step: int
+    how: str = "completed"
 
 
 @dataclass(frozen=True)
@@ -234,7 +266,8 @@ class Evaluation(Observation):
 
 @dataclass(frozen=True)
 class Failure(Observation):
-    """An exception of the user's code. Kinds: shape, dtype, device, index, batch-of-one, type, graph, value, other."""
+    """An exception of the user's code. Kinds: shape, dtype, device, index, batch-of-one, type, arguments, key, name, graph,
+    value, other."""
 
     phase: str  # "data", "forward", "loss", "backward", "step"
     error: str

@@ -66,6 +66,27 @@ class Statistics:
         return np.array([getattr(self, column) for column in COLUMNS], dtype=np.float64)
 
 
+def pack(table: np.ndarray) -> np.ndarray:
+    """As float32, half the space: m2 becomes its root, which has the range of the values themselves."""
+    packed = np.array(table, dtype=np.float64)
+    packed[..., 2] = np.sqrt(packed[..., 2])
+    largest = float(np.finfo(np.float32).max)
+    return np.clip(packed, -largest, largest).astype(np.float32)
+
+
+def unpack(packed: np.ndarray) -> np.ndarray:
+    table = packed.astype(np.float64)
+    table[..., 2] = np.square(table[..., 2])
+    return table
+
+
+def norm_of(table: np.ndarray) -> float | None:
+    """Of all tensors of a table together; None where one holds NaN or Inf."""
+    if table[:, 7:9].any():
+        return None
+    return float(np.sqrt((table[:, 2] + table[:, 0] * table[:, 1] ** 2).sum()))
+
+
 def merge(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Rows of two tables that describe two parts of the same tensors, joined (Chan et al. 1983)."""
     out = np.array(a, dtype=np.float64)

@@ -31,6 +31,14 @@ class Parts:
     raw: Any
 
 
+@dataclass(frozen=True)
+class Usage:
+    """What a step of the user's own does with the arrays of a raw batch, by their paths in it."""
+
+    inputs: tuple[str, ...]  # the model is given these
+    targets: tuple[str, ...]  # the loss compares the outputs with these
+
+
 def take_apart(batch: Any, split: Callable[[Any], tuple[Any, Any]] | None = None) -> Parts:
     """A pair is (inputs, target); in longer tuples the last is the target; in mappings a key such as `labels`."""
     if split is not None:

@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from sleuth.core.location import Location
-from sleuth.core.observation import Observation
+from sleuth.core.observation import Observation, Stray
 
 
 @dataclass(frozen=True)
@@ -60,8 +61,10 @@ class Alignment(Trial):
     model_skill: float | None = None  # held-out skill of the user's own model after a short training
     model_p_value: float | None = None
     validation_samples: int = 0
-    validation_skill: float | None = None  # the same learners within validation, where training shows nothing
+    # The same learners within validation, where training shows nothing, or shows something only in another order.
+    validation_skill: float | None = None
     validation_p_value: float | None = None
+    orders_tried: int = 0
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,7 @@ class Moved:
     p_value: float  # for all orders together that were tried
     serial: float  # skill at predicting the inputs that many rows away
     contained: float = 0.0  # how nearly these targets stand in the inputs as they are, as correlation with single columns
+    runner_up: float = 0.0  # skill of the next best order: in a season every order of the same phase does as well
 
 
 @dataclass(frozen=True)
@@ -118,6 +122,8 @@ class StartFacts:
     trained: bool  # a weight that a checkpoint brought, as far as can be told
     # Rows that equal another one at the start and still do after a few steps; None: no steps could be taken.
     still_identical: int | None = 0
+    # How many times larger the layer's output is than with these numbers in random signs; None: not positive, or of a known kind.
+    sign_gain: float | None = None
 
 
 @dataclass(frozen=True)
@@ -140,6 +146,9 @@ class Connection(Trial):
     unused_layers: tuple[str, ...] = ()  # layers whose forward never ran
     error: str | None = None  # backward could not start: nothing needs a gradient
     custom: tuple[str, ...] | None = None  # operations with a hand-written backward; None: not looked for
+    # Trainable numbers at work in the model that it does not know. Holders: "forward" (made at every call), "forward, plain"
+    # (the same, of ones and zeros), "first call" (registered only then), "elsewhere". None: not looked for.
+    strangers: tuple[Stray, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -181,6 +190,7 @@ class ModeAgreement(Trial):
     train_loss: float | None
     eval_loss: float | None
     explained: str | None = None  # why the modes differ by design
+    epochs_to_follow: float | None = None  # of running statistics that are slower than any training; None: usual ones
 
 
 @dataclass(frozen=True)
@@ -229,11 +239,32 @@ class Overfit(Trial):
     plain: bool = True  # the loss compares outputs with targets, so training must make it fall
     complete: bool = True  # False: time ran out before the last step
     dense: bool = False  # each sample asks for many numbers at once, as images and sequences do
+    # Of the outputs at the end of a run that failed, in evaluation mode, as root mean squares; None: not measured.
+    spread: float | None = None  # between samples
+    noise: float | None = None  # between passes over the same samples
+    constant: float | None = None  # the best loss that one and the same answer for all samples could reach
+    crowd: "CrowdTrial | None" = None  # for a model that has room for a few samples only
 
     def remaining(self, losses: tuple[float, ...]) -> float:
         """The share of the loss above the floor that is left at the end."""
         start, final = losses[0] - self.floor, min(losses[-5:]) - self.floor
         return final / start if start > 0 else 0.0
+
+
+@dataclass(frozen=True)
+class CrowdTrial:
+    """More samples than the model has room for: not to be learned by heart, but to be told apart."""
+
+    samples: int
+    loss: float  # the best that was reached
+    constant: float  # what one and the same answer for all samples reaches
+    floor: float
+    chance: float  # what a model of that size may gain by chance, as a share like `gained`
+
+    @property
+    def gained(self) -> float:
+        """Of what one answer for all leaves."""
+        return (self.constant - self.loss) / (self.constant - self.floor)
 
 
 @dataclass(frozen=True)
@@ -259,6 +290,8 @@ class TargetPermutation(Trial):
     # All samples with the target of one of them: tells where a model gives every sample the same answer.
     replaced: tuple[float, ...] = ()
     gradients_differ: bool = False  # where no loss differs: with other targets, do the gradients?
+    # Where only permuting makes no difference, in float64: does the loss know whose target is whose? None: not asked, or unclear.
+    paired: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -275,6 +308,8 @@ class RangeTest(Trial):
     runs: tuple[tuple[float, float, float | None], ...] = ()
     run_steps: int = 0
     course: tuple[float, ...] = ()  # the loss at each step of the run at the current rate
+    # Of each run's gain, from how differently the batches that judge it gained; None: too few of them, or it blew up.
+    gain_errors: tuple[float | None, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -300,3 +335,298 @@ class Repeats(Trial):
     labelled: bool  # the target is one class a sample
     conflicting: int = 0  # samples whose equals carry another class
     conflict: tuple[int, int, int, int] | None = None  # position and class of one, position and class of its equal
+    complete: bool = True  # False: only a part of the data was read
+
+
+@dataclass(frozen=True)
+class Feeding(Trial):
+    """Whether the steps get different batches, by fingerprint of all that a batch holds. Only batches of the usual size count."""
+
+    batches: int
+    distinct: int
+    samples: int  # in a batch
+    distinct_samples: int  # in the first batch
+    complete: bool  # False: only a part of the epoch was read
+    available: int | None = None  # samples of the data set behind, where that can be asked
+    listed: bool = False  # a list that holds the batches: whoever wrote it may mean them to be equal
+    validation_samples: int | None = None
+
+
+@dataclass(frozen=True)
+class SecondPass(Trial):
+    """Validation read twice. Equal up to the noise of half precision counts as equal; the order does not count."""
+
+    compared: int  # samples that were read twice at their own position in the data set; 0: positions are not known
+    changed: int  # of these, samples whose inputs came out otherwise
+    targets_changed: int
+    example: int | None = None  # the position of a changed one
+    passes: tuple[int, int] | None = None  # samples of two whole passes; None: they were not compared
+    lost: int = 0  # samples of one pass that the other did not bring, at most
+    total: int | None = None  # samples of the data set, where known
+    complete: bool = True  # False: only a part of validation was looked at
+    by_design: str | None = None  # why such inputs may be drawn anew on purpose
+
+
+@dataclass(frozen=True)
+class WorkerNoise(Trial):
+    """What a loader's worker processes make of the same samples. Shares are of comparisons that came out equal.
+
+    `alike_within`: a worker with itself, later on; below 1 there is augmentation. `alike_across`: different workers at the same
+    turn. `alike_epochs`: the same worker at the same turn of another epoch. Of a stream only the first samples of each worker
+    are compared: `stream_alike` is the share that two workers have in common.
+    """
+
+    workers: int  # that the loader has
+    tried: int  # that were run for this; 0: there was nothing to run
+    comparisons: int = 0
+    alike_within: float = 1.0
+    alike_across: float = 0.0
+    alike_epochs: float = 0.0
+    persistent: bool = False  # workers live on from epoch to epoch
+    stream_alike: float | None = None  # None: the workers do not read a stream
+    stream_samples: int = 0  # different ones that were compared
+    stream_copies: bool = False  # in a whole epoch each sample comes once for every worker
+
+
+@dataclass(frozen=True)
+class Giveaway(Trial):
+    """How well single columns of a table predict the target, each sample held out in turn.
+
+    Errors: 0 is perfect, 1 is no better than guessing. For classes the share of wrong answers, each class counting the same,
+    over what guessing gets wrong; for numbers 1 − r². `next_error` is that of the best column that is not accused.
+    """
+
+    samples: int
+    total: int | None  # of the data set, where known
+    columns: int
+    classes: int  # 0: the target is a number
+    accused: tuple[str, ...]  # columns whose error is near zero, best first
+    error: float
+    next_error: float
+    next_column: str | None
+    p_value: float  # of so small an error among all columns, were they independent of the target: an upper bound
+    copied: bool = False  # the best column holds one value for each class, or the number itself, rescaled
+    # How far apart neighbouring classes are in the best column, in their spreads; None: the values of a class do not vary,
+    # or the column counts the rows.
+    separation: float | None = None
+    rest_skill: float | None = None  # r² of held-out predictions from all other columns together; None: not needed
+    rest_p_value: float | None = None
+    series: bool = False  # rows follow each other in time, or a later row holds the target of an earlier one
+    complete: bool = True  # False: only a part of the data was looked at
+
+
+@dataclass(frozen=True)
+class Flow(Trial):
+    """One forward pass: its operations in the order of calls, each with the earlier ones that fed it.
+
+    What is computed from parameters or constants alone is no operation of the flow: it only has to do with `parameters`.
+    """
+
+    operations: tuple["Operation", ...]
+    outputs: tuple[int, ...] = ()  # the operations whose results the model returned; empty where its parts were called one by one
+
+
+@dataclass(frozen=True)
+class Operation:
+    """Families are those of a layer (linear, conv, recurrent, attention, embedding, batchnorm, norm, dropout, activation,
+    softmax, pool, loss) and: input (what came from outside, noise included), reshape (values moved or cast), average (over
+    positions), scale (times or plus something that is not data), sum and product (of data with data), other.
+
+    Settings of linear and conv: in, out, axis and out_axis (where the features stand), bias, and for conv kernel, groups, stride,
+    transposed. Of dropout: p. Of norms: centres, the axis for each of whose entries the mean is subtracted, if any.
+    """
+
+    name: str  # as the framework calls it
+    family: str
+    sources: tuple[int, ...]
+    shape: tuple[int, ...]
+    layer: str = ""  # path of the innermost layer that it ran in
+    parameters: tuple[str, ...] = ()  # matrices before vectors
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    location: Location | None = None
+    axes: tuple[tuple[int, ...], ...] | None = None  # for each axis of the result, the axes of the source it is made of
+    leaves: bool = False  # the result left the model, or a part of it that the user's loop calls by itself
+
+
+@dataclass(frozen=True)
+class OutputSpread(Trial):
+    """How far the outputs of different samples lie apart, in evaluation mode. Spreads are root mean squares."""
+
+    samples: int
+    spread: float  # from the mean over samples, at the start
+    size: float  # of the outputs themselves, at the start
+    inputs_differ: bool
+    targets: int | None  # different ones among these samples; None: there are none to count
+    trained_spread: float | None = None  # after `steps` steps of plain descent; None: not needed, or not possible
+    trained_size: float | None = None
+    steps: int = 0
+    why_untrained: str | None = None
+
+
+@dataclass(frozen=True)
+class Capacity(Trial):
+    """Numbers that can be learned, against numbers there are to learn from."""
+
+    trainable: int  # parameters that a gradient reaches and an optimiser may move, tables of embeddings left out
+    samples: int | None  # of the training set; None: its length is not known
+    values: int | None  # numbers in all their targets; in the inputs where there are no targets
+    trained: bool  # the weights do not look freshly drawn
+    input_numbers: int = 0  # a sample has
+
+
+@dataclass(frozen=True)
+class GradientNoise(Trial):
+    """The simple noise scale of McCandlish et al. (2018): the batch size at which the noise of a gradient is as large as the
+    gradient itself. From the gradients of many batches at the same weights, with unbiased estimates of both."""
+
+    batch_size: int
+    gradients: int  # how many were compared at each point
+    points: tuple["NoiseScale", ...]  # at the start and, where that is extreme, once more after some training
+
+
+@dataclass(frozen=True)
+class NoiseScale:
+    """In samples. The interval is two and a half standard errors to each side, by the jackknife over batches."""
+
+    step: int
+    scale: float | None  # None: no gradient beyond the noise was seen
+    low: float
+    high: float | None  # None: the noise may be any number of times the gradient
+
+
+@dataclass(frozen=True)
+class DecayTrial(Trial):
+    """The same steps from the same start with the user's weight decay and with none.
+
+    Pulls: how far decay alone moves the weights in a few steps, against how far the gradients move them. Without a
+    trial (`steps` 0) the pull at the start was too weak to matter.
+    """
+
+    decay: float
+    pull: float  # at the start
+    later_pull: float | None = None  # after the steps with decay
+    steps: int = 0
+    losses: tuple[float, ...] = ()  # of each step, with decay
+    free_losses: tuple[float, ...] = ()  # without
+    start: float | None = None  # mean loss of the judging batches
+    end: float | None = None  # with decay; None: it blew up
+    free_end: float | None = None  # without decay; None: it blew up
+    difference_error: float | None = None  # standard error of end − free_end, batch by batch
+    validation_end: float | None = None
+    validation_free_end: float | None = None
+    held_out: bool = False  # the judging batches were not trained on
+
+
+@dataclass(frozen=True)
+class SameTargets(Trial):
+    """All samples have (almost) the same target; equal trainings with and without inputs show what the inputs add.
+
+    The losses are of held-out batches, each without its inputs where the training had none.
+    """
+
+    samples: int
+    numbers: int  # a target has
+    unlike: float  # share of the targets' variance that is not the same for all samples; 0: they are equal
+    steps: int
+    start: float
+    with_inputs: float
+    without_inputs: float
+    error: float  # standard error of the difference of the two
+    link_skill: float | None = None  # r² at which simple learners tell from the inputs what is not the same; None: all is
+    link_p_value: float | None = None
+
+
+@dataclass(frozen=True)
+class FrozenTrunk(Trial):
+    """A stretch of frozen weight matrices that the data meets before any that learns."""
+
+    first: str
+    last: str
+    layers: int
+    numbers: int  # that all frozen weight matrices hold
+    total: int  # that all weight matrices hold
+    mark: str | None  # what shows that they were never trained; None: they look trained, or it cannot be told
+
+
+@dataclass(frozen=True)
+class LongTraining(Trial):
+    """How far the model gets on the training set, and how far simple learners get on the same samples held out.
+
+    Scores: the share of right answers where the target is a class, r² where it is a number; 1 is perfect. The learner was
+    chosen by its held-out answers in training, never by validation. Without `steps` no training was needed.
+    """
+
+    samples: int
+    parameters: int  # trainable
+    classes: int = 0  # 0: the target is a number
+    chance: float = 0.0  # the score of one and the same answer for all
+    learner: str = ""
+    learner_score: float | None = None  # each training sample predicted from the others
+    steps: tuple[int, ...] = ()  # at which the model was scored, as the user set it up
+    scores: tuple[float, ...] = ()  # on the training samples themselves
+    validation_scores: tuple[float, ...] = ()
+    rate: float | None = None  # of another training, without weight decay, at a rate found by a range test
+    later_steps: tuple[int, ...] = ()
+    later_scores: tuple[float, ...] = ()
+    flat: bool = False  # the better of the two stood still at its end, in loss and in score
+    validation_samples: int = 0
+    learner_validation: float | None = None  # the learner's score there, learned from the training samples alone
+    p_value: float | None = None  # that the learner is better than the trained model on validation by chance
+    why_not: str | None = None  # it could not be tried, or nobody could tell from it
+
+    @property
+    def best(self) -> float:
+        return max((*self.scores, *self.later_scores), default=0.0)
+
+
+@dataclass(frozen=True)
+class Padding(Trial):
+    """Targets that are padding, and whether the loss counts what the model answers there.
+
+    An effect is the mean change of the loss when answers change places: those at padded positions for those at real ones,
+    or as many at real positions among each other. Without padding both are 0.
+    """
+
+    samples: int  # that were looked at
+    targets: int  # positions in them
+    padded: int
+    value: float | None = None  # the target that stands at padded positions; None: several numbers a position
+    whole: bool = False  # targets are whole numbers
+    also_real: bool = False  # the same target stands at real positions too
+    shown_by: str = ""  # what the inputs hold where the targets are padded
+    loss: float = 0.0
+    padded_effect: float = 0.0
+    real_effect: float = 0.0
+    rounding: float = 0.0  # a difference below this is rounding
+
+
+@dataclass(frozen=True)
+class Resemblance(Trial):
+    """Near-duplicates, looked for only where the user asks: within training, and of validation in training."""
+
+    within: "Alike | None" = None
+    across: "Alike | None" = None
+
+
+@dataclass(frozen=True)
+class Alike:
+    """Some samples, each compared with all others. Differences are squared distances as a share of what is usual between two."""
+
+    near: float  # up to this difference samples count as near-duplicates
+    asked: int  # samples that were compared with all others
+    others: int
+    found: int  # of those asked, have a near-duplicate that is not their equal
+    beyond: int  # of those asked, have their nearest at one to two times `near`: many where neighbours are natural
+    examples: tuple[tuple[int, int, float], ...]  # (position, position of the other, difference), as they were read
+
+    @property
+    def share(self) -> float:
+        return self.found / max(self.asked, 1)
+
+    @property
+    def is_natural(self) -> bool:
+        """Neighbours thin out evenly with their distance, so that a quarter and more lie just beyond. Copies leave a gap."""
+        return 4 * self.beyond > self.found
+
+    def numbers(self) -> dict[str, float | int]:
+        return {"near_found": self.found, "near_asked": self.asked, "near_beyond": self.beyond, "near": self.near}

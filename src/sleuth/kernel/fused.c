@@ -121,7 +121,7 @@ static void measure_change(const View *view, int64_t most, const double *kept, d
     write_row(&total, row);
 }
 
-enum { DTYPE, NUMEL, DATA_PTR, IS_CONTIGUOUS, STRIDE, SHAPE, NAMES };
+enum { IS_CPU, DTYPE, NUMEL, DATA_PTR, IS_CONTIGUOUS, STRIDE, SHAPE, NAMES };
 static PyObject *names[NAMES];
 
 static int as_int64(PyObject *result, int64_t *value) {
@@ -147,6 +147,13 @@ static int read_tuple(PyObject *tuple, int64_t *values, int *length) {
 
 /* A tensor that lends its memory by data_ptr(). `kinds` maps its dtype to ours. */
 static int view_tensor(PyObject *tensor, PyObject *kinds, View *view) {
+    PyObject *here = PyObject_GetAttr(tensor, names[IS_CPU]);
+    if (here == NULL) return -1;
+    Py_DECREF(here);
+    if (here != Py_True) { /* its address means nothing on this side */
+        PyErr_SetString(PyExc_TypeError, "a tensor does not lie in host memory");
+        return -1;
+    }
     PyObject *dtype = PyObject_GetAttr(tensor, names[DTYPE]);
     if (dtype == NULL) return -1;
     PyObject *kind = PyDict_GetItemWithError(kinds, dtype);
@@ -372,7 +379,7 @@ static PyMethodDef methods[] = {
 static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "fused", NULL, -1, methods, NULL, NULL, NULL, NULL};
 
 PyMODINIT_FUNC PyInit_fused(void) {
-    static const char *const words[NAMES] = {"dtype", "numel", "data_ptr", "is_contiguous", "stride", "shape"};
+    static const char *const words[NAMES] = {"is_cpu", "dtype", "numel", "data_ptr", "is_contiguous", "stride", "shape"};
     for (int i = 0; i < NAMES; i++) {
         names[i] = PyUnicode_InternFromString(words[i]);
         if (names[i] == NULL) return NULL;

@@ -13,6 +13,7 @@ from sleuth.core.trial import Alignment, Moved
 from sleuth.probes.features import freedom, tabulate
 from sleuth.probes.learnability import LEVEL, PLAIN, Learnability, Result
 from sleuth.probes.learners import Bank
+from sleuth.probes.moves import NEAR, Moves, contained, other_orders, serial
 from sleuth.probes.own_model import try_model
 from sleuth.probes.probe import Lab, probe
 from sleuth.probes.samples import Samples, collect, from_readings, join
@@ -20,10 +21,6 @@ from sleuth.probes.targets import Encoded, encode
 
 # Fewer samples cannot tell one permutation from another.
 FEWEST = 30
-# Misplaced headers, windows and off-by-one loops move targets by a few rows.
-FARTHEST = 5
-# Principal components that stand for an input when its neighbours predict it.
-COMPONENTS = 5
 
 
 @probe(title="Asking whether targets belong to their inputs", stage=Stage.DATA, rank=60, emits=(Alignment,), share=0.15)
@@ -38,15 +35,16 @@ def alignment(lab: Lab) -> Iterator[Observation]:
         raise Unsupported("the inputs do not vary")
     bank = Bank(table, lab.rng)
     question = Learnability(bank, encoded.columns, lab.rng)
-    moves = _moves(samples)
+    moves = other_orders(samples, encoded, bank) if samples.positions is not None else None
     lab.tick()
-    given, *others = question.test(np.array([np.arange(len(samples)), *moves.values()]))
+    given, *others = question.test(np.array([np.arange(len(samples)), *(moves.orders.values() if moves else ())]))
     trial = _trial(samples, encoded, given)
-    if others:
-        # Pictures that resemble their neighbours are sorted by class, not a series in time.
-        serial = None if samples.pictures else _serial(bank, moves[1])
-        trial = replace(trial, moved=_best_move(moves, others, samples, encoded, bank), serial=serial)
-    if given.p_value > LEVEL and (trial.moved is None or trial.moved.p_value > PLAIN):
+    if moves is not None:
+        trial = _with_moves(trial, moves, others, samples, encoded, bank)
+    moved = trial.moved
+    if moved is not None and moved.p_value <= PLAIN:
+        trial = _with_validation(lab, trial) if given.skill <= moved.skill / 2 else trial
+    elif given.p_value > LEVEL:
         trial = replace(trial, detectable=question.detectable(), freedom=freedom(samples.blocks, lab.rng))
         trial = _with_validation(lab, _with_model(lab, trial))
     yield trial
@@ -73,58 +71,21 @@ def _trial(samples: Samples, encoded: Encoded, given: Result) -> Alignment:
     )
 
 
-def _moves(samples: Samples) -> dict[int | None, np.ndarray]:
-    """Other orders of the targets, by the rows that np.roll would move them; −1 where a target was not read."""
-    positions = samples.positions
-    if positions is None:
-        return {}
-    places = {rows: positions - rows for rows in range(-FARTHEST, FARTHEST + 1) if rows}
-    orders: dict[int | None, np.ndarray] = {rows: _find(positions, wanted) for rows, wanted in places.items()}
-    if samples.total is not None:
-        orders[None] = _find(positions, samples.total - 1 - positions)
-    return orders
-
-
-def _find(positions: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Where each wanted position stands among the read ones; −1 where it does not."""
-    index = np.minimum(np.searchsorted(positions, wanted), len(positions) - 1)
-    return np.where(positions[index] == wanted, index, -1)
-
-
-def _best_move(
-    moves: dict[int | None, np.ndarray], results: list[Result], samples: Samples, encoded: Encoded, bank: Bank
-) -> Moved:
-    rows, best = max(zip(moves, results, strict=True), key=lambda move: move[1].best)
-    return Moved(
-        rows,
-        best.skill,
-        p_value=min(1.0, len(results) * best.p_value),
-        serial=_serial(bank, moves[rows]),
-        contained=_contained(samples.blocks, encoded.plain, moves[rows]),
+def _with_moves(
+    trial: Alignment, moves: Moves, results: list[Result], samples: Samples, encoded: Encoded, bank: Bank
+) -> Alignment:
+    rows, result, p_value, runner_up = moves.best(results)
+    neighbours = [serial(bank, moves.orders[lag]) for lag in range(1, NEAR + 1)]
+    # Two series in time resemble each other at some distant shift by chance: all rows must be independent there.
+    dependence = max([serial(bank, moves.orders[rows]), *(neighbours if moves.is_far(rows) else [])])
+    found = contained(samples.values, encoded.plain, moves.orders[rows])
+    # Pictures that resemble their neighbours are sorted by class, not a series in time.
+    return replace(
+        trial,
+        moved=Moved(rows, result.skill, p_value, dependence, found, runner_up),
+        serial=None if samples.pictures else neighbours[0],
+        orders_tried=moves.tried,
     )
-
-
-def _serial(bank: Bank, order: np.ndarray) -> float:
-    """How well an input predicts the input that far away: near 0 where rows are independent of each other."""
-    basis, singular = bank.smooth[0]
-    components = (basis * singular)[:, -COMPONENTS:].astype(np.float32)
-    correlation = float(bank.correlations(components, order[None]).max())
-    return correlation * abs(correlation)
-
-
-def _contained(blocks: list[np.ndarray], targets: np.ndarray, order: np.ndarray) -> float:
-    """Whether the inputs hold these targets as they are: the next token or value of a series, moved back by a row."""
-    there = order >= 0
-    wanted = _unit(targets[order[there]])
-    columns = np.concatenate([_unit(block[there].astype(np.float32)) for block in blocks], axis=1)
-    nearest = np.abs(columns.T @ wanted).max(axis=0, initial=0.0)
-    return float(max(nearest[-1], nearest.mean()))
-
-
-def _unit(columns: np.ndarray) -> np.ndarray:
-    """Columns of mean 0 and length 1; constant ones are 0."""
-    centred = columns - columns.mean(axis=0)
-    return np.asarray(centred / np.maximum(np.linalg.norm(centred, axis=0), 1e-12))
 
 
 def _with_model(lab: Lab, trial: Alignment) -> Alignment:

@@ -12,6 +12,7 @@ from sleuth.core.observation import ArrayFacts, Batch, Split
 from sleuth.core.statistics import Statistics
 from sleuth.core.subject import Parts
 from sleuth.core.tree import leaves
+from sleuth.core.words import kind_of
 from sleuth.probes.columns import column_statistics
 
 # Wider tables would make every batch a table of its own; single columns of them are not judged.
@@ -79,7 +80,7 @@ def describe_batch(batch: Contents, split: Split, index: int, adapter: Adapter) 
     inputs, targets = batch.inputs, batch.targets
     if not inputs:
         raise UnusableInput(
-            f"batch {index} of {split.value} holds no arrays of numbers but a {type(batch.parts.raw).__name__}; give tensors or "
+            f"batch {index} of {split.value} holds no arrays of numbers but {kind_of(batch.parts.raw)}; give tensors or "
             "NumPy arrays (all samples of a batch in one array), or say with split= how a batch becomes (inputs, target)."
         )
     main = next((n.values for n in inputs if n.values.ndim and (n.values.dtype.kind == "f" or n.values.dtype == np.uint8)), None)

@@ -11,6 +11,7 @@ from sleuth.core.stage import Stage
 from sleuth.core.tree import leaves
 from sleuth.core.trial import Causality
 from sleuth.probes.probe import Lab, probe
+from sleuth.probes.roles import answers, with_inputs
 
 SAMPLES = 8
 # So many cut points tell where a leak begins; every position would cost a forward each.
@@ -73,7 +74,7 @@ def _measure(lab: Lab, x: np.ndarray, like: Any) -> Causality:
 
 def _outputs(lab: Lab, x: np.ndarray, like: Any) -> np.ndarray:
     """The model's answers with samples and positions in front."""
-    out = lab.bench.forward(lab.adapter.like(x, like))
+    out = answers(lab, with_inputs(lab, lab.batch, lab.adapter.like(x, like)))
     arrays = [lab.adapter.values(a) for _, a in leaves(out, lab.adapter.is_array)]
     for values in arrays:
         if values.shape[:2] == x.shape[:2]:

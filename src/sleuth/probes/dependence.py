@@ -18,7 +18,6 @@ from sleuth.probes.exchanging import (
     first_samples,
     input_arrays,
     movement,
-    require_plain_forward,
     sample_count,
 )
 from sleuth.probes.mixing import Unclear, mixing
@@ -33,7 +32,6 @@ SAMPLES = 12
 
 @probe(title="Exchanging inputs", stage=Stage.MODEL, rank=4, emits=(Dependence,), needs=("forward",))
 def dependence(lab: Lab) -> Iterator[Observation]:
-    require_plain_forward(lab)
     snapshot = lab.bench.snapshot()
     try:
         yield _measure(lab, snapshot)

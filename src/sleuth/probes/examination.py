@@ -4,7 +4,7 @@ from contextlib import ExitStack
 
 from sleuth.core.adapter import Emit, Steps
 from sleuth.core.errors import Unsupported, UnusableInput
-from sleuth.core.observation import Absent, Frame, Observation, Role
+from sleuth.core.observation import Absent, Ending, Frame, Observation, Role
 from sleuth.core.stage import Stage
 from sleuth.probes.probe import Lab, OutOfTime, Probe, all_probes
 
@@ -14,6 +14,7 @@ RESERVED = {Stage.BATCH: 0.25, Stage.TRAINING: 0.15, Stage.HYPERPARAMETERS: 0.12
 
 def examine_all(lab: Lab, emit: Emit) -> None:
     """Every way out leaves a complete account: what a probe could not observe is emitted as Absent, with the reason."""
+    emit(Absent(Ending, "examine does not see the end of a training"))
     waiting = all_probes()
     with ExitStack() as stack:
         stack.enter_context(lab.adapter.preserve(lab.subject))

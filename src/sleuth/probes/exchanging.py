@@ -9,7 +9,9 @@ import numpy as np
 from sleuth.core.errors import Unsupported
 from sleuth.core.subject import Parts
 from sleuth.core.tree import leaves, map_arrays
+from sleuth.probes.one_batch import change_arrays
 from sleuth.probes.probe import Lab
+from sleuth.probes.roles import answers, with_inputs
 
 # Of an output's size: two values closer than this are the same in every precision.
 SMALLEST_SPREAD = 1e-12
@@ -31,19 +33,14 @@ class Rerun:
         self.lab.tick()
         self.lab.bench.restore(self.snapshot)
         self.lab.bench.set_training(self.training)
-        return outputs_of(self.lab, inputs)
+        return outputs_of(self.lab, with_inputs(self.lab, self.batch, inputs))
 
 
-def outputs_of(lab: Lab, inputs: Any) -> Outputs:
-    """The floating outputs of one pass, by path."""
-    made = leaves(lab.bench.forward(inputs), lab.adapter.is_array)
+def outputs_of(lab: Lab, batch: Parts) -> Outputs:
+    """The floating outputs of one pass, by path; also those of several calls inside a step of the user's own."""
+    made = leaves(answers(lab, batch), lab.adapter.is_array)
     values = {path: np.array(lab.adapter.values(array)) for path, array in made}
     return {path: v.astype(np.float64) for path, v in values.items() if v.dtype.kind == "f" and v.size}
-
-
-def require_plain_forward(lab: Lab) -> None:
-    if lab.subject.step is not None:
-        raise Unsupported("with step= only the loss is seen, not the outputs of single samples")
 
 
 def input_arrays(lab: Lab, inputs: Any) -> dict[str, np.ndarray]:
@@ -57,7 +54,7 @@ def first_samples(lab: Lab, batch: Parts, count: int) -> Parts:
     def cut(array: Any) -> Any:
         return array[:count] if len(array.shape) and array.shape[0] == size else array
 
-    return Parts(*(map_arrays(part, cut, lab.adapter.is_array) for part in (batch.inputs, batch.target, batch.raw)))
+    return change_arrays(lab, batch, cut)
 
 
 def changed(lab: Lab, inputs: Any, change: Change) -> Any:

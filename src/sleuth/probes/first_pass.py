@@ -9,6 +9,7 @@ from sleuth.core.observation import Absent, Failure, Frame, LossCall, Observatio
 from sleuth.core.stage import Stage
 from sleuth.core.tree import leaves
 from sleuth.probes.probe import Lab, probe
+from sleuth.probes.roles import answers
 
 # Units and activations are judged over this many batches: one alone may miss a unit that fires rarely.
 OBSERVED_BATCHES = 4
@@ -86,7 +87,7 @@ def _note_output(lab: Lab) -> None:
     if "forward" in lab.failed:
         return
     try:
-        output = lab.bench.forward(lab.batch.inputs)
+        output = answers(lab, lab.batch)
     except Exception:  # a step of the user's own may call the model in a way that we cannot
         return
     lab.facts["output_shape"] = [tuple(a.shape) for _, a in leaves(output, lab.adapter.is_array)][:4]

@@ -10,12 +10,13 @@ from sleuth.core.errors import Unsupported
 from sleuth.core.observation import Argument, LossCall, Observation
 from sleuth.core.stage import Stage
 from sleuth.core.trial import InitialLoss
-from sleuth.core.wiring import class_axis, sums_to_one
+from sleuth.core.wiring import class_axis, is_probabilities, sums_to_one
 from sleuth.probes.probe import Lab, probe
 
 # The loss of a fresh model differs little between batches; the mean of a few is enough for a factor of two.
 BATCHES = 4
 
+KNOWN = ("cross-entropy", "nll", "bce", "bce-logits", "mse", "l1", "huber", "kl")
 Guess = tuple[float, str]  # the loss of guessing, and in words how it comes about
 
 
@@ -73,6 +74,11 @@ def _compare(calls: list[LossCall]) -> InitialLoss:
 def guess(call: LossCall) -> Guess:
     """Where the exact value would need more than is known, the larger one is taken: only a loss far above is held to be ill."""
     output, target = call.argument("output"), call.argument("target")
+    if call.family not in KNOWN:
+        raise Unsupported(f"what guessing gives is not known for {call.name}")
+    if call.family == "kl":
+        # The truth that a student learns may come from another model.
+        target = next((a for a in call.arguments if a.facts.path == "target"), None)
     if output is None or target is None or not output.facts.shape:
         raise Unsupported(f"{call.name} was not given one output and one target")
     match call.family:
@@ -86,7 +92,7 @@ def guess(call: LossCall) -> Guess:
             value, how = _distance(call, output, target)
             counted = max(target.facts.statistics.count, output.facts.statistics.count)
         case _:
-            raise Unsupported(f"what guessing gives is not known for {call.name}")
+            return _divergence(call, output, target)
     if call.reduction == "sum":
         return value * counted, f"{how}, summed over {counted:g}"
     return value, how
@@ -104,6 +110,18 @@ def _classes(call: LossCall, output: Argument, target: Argument) -> Guess:
     # Guessing 1/K costs ln K for every class: priors, smoothing, soft targets and ignored positions leave that as it is.
     factor = _heaviest(call, "weight") if call.reduction in ("sum", "none") else 1.0
     return factor * log(classes), f"ln {classes} for {classes} classes"
+
+
+def _divergence(call: LossCall, output: Argument, target: Argument) -> Guess:
+    """Of the target from 1/K: ln K less its own entropy, so at most ln K."""
+    shape = output.facts.shape
+    axes = [a for a in range(1, len(shape)) if target.facts.shape == shape and is_probabilities(target, a)]
+    if not axes or call.options.get("log_target"):
+        raise Unsupported(f"the targets of {call.name} are not probabilities that sum to 1 over the classes")
+    classes = shape[axes[0]]
+    positions = target.facts.statistics.count / classes
+    divisor = {"batchmean": shape[0], "sum": 1}.get(str(call.reduction), target.facts.statistics.count)
+    return log(classes) * positions / divisor, f"at most ln {classes} for {classes} classes, reduction {call.reduction}"
 
 
 def _counts_up(target: Argument) -> bool:

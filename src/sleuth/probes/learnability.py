@@ -48,12 +48,13 @@ class Learnability:
         self._permuted = self._permute(FIRST_PERMUTATIONS)
 
     def test(self, orders: np.ndarray) -> list[Result]:
-        """One result an order; each order is tested for itself."""
+        """One result an order; each order is tested for itself. −1 in an order leaves that sample without a target."""
         correlations = self._bank.correlations(self._targets, orders)
-        if self._bounds(correlations).min() > PLAIN and self._permuted.shape[1] < PERMUTATIONS:
+        sizes = np.count_nonzero(orders >= 0, axis=1)
+        if self._bounds(correlations, sizes).min() > PLAIN and self._permuted.shape[1] < PERMUTATIONS:
             more = self._permute(PERMUTATIONS - self._permuted.shape[1])
             self._permuted = np.concatenate([self._permuted, more], axis=1)
-        bounds = self._bounds(correlations)
+        bounds = self._bounds(correlations, sizes)
         return [self._result(column, float(bound)) for column, bound in zip(correlations.T, bounds, strict=True)]
 
     def detectable(self) -> float:
@@ -79,10 +80,10 @@ class Learnability:
         orders = np.array([self._rng.permutation(self._bank.size) for _ in range(count)])
         return self._bank.correlations(self._targets, orders)
 
-    def _bounds(self, correlations: np.ndarray) -> np.ndarray:
-        """Above the p-value of each order, for all learners together."""
+    def _bounds(self, correlations: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+        """Above the p-value of each order, for all learners together. `sizes`: samples that have a target in that order."""
         above = np.maximum(correlations - self._permuted.mean(axis=1)[:, None], 0).max(axis=0)
-        return np.asarray(len(correlations) * np.exp(-CONCENTRATION * self._bank.size * above**2))
+        return np.asarray(len(correlations) * np.exp(-CONCENTRATION * sizes * above**2))
 
     def _result(self, correlations: np.ndarray, bound: float) -> Result:
         # The order stands among its permutations when the scale is taken, as each of them does: so the p-value is exact.

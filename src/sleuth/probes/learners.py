@@ -50,10 +50,10 @@ class Bank:
         linear = _factorise(table)
         # Functions of these are smooth: what an honest target may look like.
         self.smooth = [linear, kernels[-1]]
-        self._groups = [_ridges("linear", linear)]
-        self._groups += [_ridges(f"kernel (width {w:g})", k) for w, k in zip(BANDWIDTHS, kernels, strict=True)]
+        self.groups = [_ridges("linear", linear)]
+        self.groups += [_ridges(f"kernel (width {w:g})", k) for w, k in zip(BANDWIDTHS, kernels, strict=True)]
         self._neighbours = _nearest(distances, min(NEIGHBOURS[-1], self.size - 1))
-        self.ridges = [ridge for group in self._groups for ridge in group]
+        self.ridges = [ridge for group in self.groups for ridge in group]
         self.names = [r.name for r in self.ridges] + [f"{k} nearest neighbours" for k in NEIGHBOURS]
 
     def correlations(self, targets: np.ndarray, orders: np.ndarray) -> np.ndarray:
@@ -73,7 +73,7 @@ class Bank:
         return np.concatenate([np.array(p) for p in parts], axis=1)
 
     def _answers(self, columns: np.ndarray) -> Iterator[np.ndarray]:
-        for group in self._groups:
+        for group in self.groups:
             projected = group[0].basis.T @ columns
             for ridge in group:
                 yield ridge.predict(columns, projected)

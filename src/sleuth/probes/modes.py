@@ -18,11 +18,12 @@ from sleuth.probes.exchanging import (
     input_arrays,
     movement,
     outputs_of,
-    require_plain_forward,
     rms,
+    sample_count,
     spread,
 )
 from sleuth.probes.probe import Lab, probe
+from sleuth.probes.roles import answers
 
 # Running statistics settle at their own pace: a round of passes, a look, and so on while the looks still change.
 ROUND = 16
@@ -30,6 +31,8 @@ MOST_ROUNDS = 15
 STILL_SETTLING = 0.95
 # Slower ones hardly move in a round, which looks as if they had settled.
 SLOWEST = 0.02
+# Statistics whose time constant is longer than this hold the values of the start for a whole training.
+LONG_TRAINING_EPOCHS = 100
 PASSES = 6
 # Modes closer than this need no explanation, and half of it no more patience.
 CLOSE = 1.0
@@ -39,7 +42,6 @@ SAME = 1e-5
 
 @probe(title="Comparing training and evaluation mode", stage=Stage.MODEL, rank=5, emits=(ModeAgreement,), needs=("forward",))
 def modes(lab: Lab) -> Iterator[Observation]:
-    require_plain_forward(lab)
     snapshot = lab.bench.snapshot()
     try:
         yield _compare(lab, snapshot)
@@ -51,12 +53,22 @@ def _compare(lab: Lab, start: Any) -> ModeAgreement:
     quiet, active = (Rerun(lab, start, lab.batch, training)(lab.batch.inputs) for training in (False, True))
     if _comparable(quiet, active) and movement(quiet, active) <= SAME:
         return ModeAgreement(movement(quiet, active), 0.0, None, None)
-    momentum = _momentum(lab)
-    if momentum is not None and 0 < momentum < SLOWEST:
-        raise Unsupported(f"batch-norm with momentum {momentum:g} takes too many batches to settle to compare the modes")
+    epochs = _epochs_to_follow(lab)
     settled, difference, noise = _settle(lab, start)
     explained = _by_design(lab, settled) if difference > CLOSE else None
-    return ModeAgreement(difference, noise, _loss(lab, settled, True), _loss(lab, settled, False), explained)
+    return ModeAgreement(difference, noise, _loss(lab, settled, True), _loss(lab, settled, False), explained, epochs)
+
+
+def _epochs_to_follow(lab: Lab) -> float | None:
+    """How long running statistics take to forget their start, where that is longer than a training; None for usual ones."""
+    momentum = _momentum(lab)
+    if momentum is None or not 0 < momentum < SLOWEST:
+        return None
+    size = sample_count(input_arrays(lab, lab.batch.inputs))
+    epochs = size / momentum / lab.train.samples
+    if not lab.train.complete or epochs < LONG_TRAINING_EPOCHS:
+        raise Unsupported(f"batch-norm with momentum {momentum:g} takes too many batches to settle to compare the modes")
+    return epochs
 
 
 def _comparable(one: Outputs, other: Outputs) -> bool:
@@ -83,7 +95,7 @@ def _settle(lab: Lab, start: Any) -> tuple[Any, float, float]:
         lab.bench.set_training(True)
         for i in range(ROUND):
             lab.tick()
-            lab.bench.forward(lab.train.batches[i % len(lab.train.batches)].inputs)
+            answers(lab, lab.train.batches[i % len(lab.train.batches)])
         state = lab.bench.snapshot()
         looks.append(_difference(lab, state))
         if looks[-1][0] < CLOSE_ENOUGH or (len(looks) > 2 and looks[-1][0] > STILL_SETTLING * looks[-3][0]):
@@ -96,9 +108,9 @@ def _difference(lab: Lab, settled: Any) -> tuple[float, float]:
     quiet = Rerun(lab, settled, lab.batch)(lab.batch.inputs)
     lab.bench.restore(settled)
     lab.bench.set_training(True)
-    passes = [outputs_of(lab, lab.batch.inputs) for _ in range(2)]
+    passes = [outputs_of(lab, lab.batch) for _ in range(2)]
     if _comparable(*passes) and movement(*passes) > SAME:  # dice: the mean takes more of them
-        passes += [outputs_of(lab, lab.batch.inputs) for _ in range(PASSES - 2)]
+        passes += [outputs_of(lab, lab.batch) for _ in range(PASSES - 2)]
     if not all(_comparable(quiet, p) for p in passes):
         raise Unsupported("the model returns something else in training than in evaluation mode, as by design")
     found = []

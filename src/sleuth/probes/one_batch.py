@@ -104,7 +104,9 @@ def _change_side(lab: Lab, batch: Parts, side: Any, change: Callable[[Any], Any]
     both = {id(a) for _, a in leaves(batch.inputs, is_array)} & {id(a) for _, a in leaves(batch.target, is_array)}
     if lab.subject.step is not None:
         raw = {id(a) for _, a in leaves(batch.raw, is_array)}
-        if batch.target is None or both or not mine <= raw:
+        if both:
+            raise Unsupported("the step compares the outputs with the input itself: one cannot be changed without the other")
+        if batch.target is None or not mine <= raw:
             raise Unsupported("with a step of your own, inputs and target of a batch cannot be told apart")
     made = {id(a): change(a) for _, a in leaves(side, is_array)}
 

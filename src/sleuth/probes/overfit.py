@@ -1,7 +1,7 @@
 """Memorises one batch: as the user set it up, at a rate found by a range test, and once more without its inputs."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ from sleuth.core.observation import Absent, Observation
 from sleuth.core.stage import Stage
 from sleuth.core.trial import Ablation, Overfit
 from sleuth.probes.ablation import found_out, without_inputs
+from sleuth.probes.crowd import Answers, answers_now, crowd_of
 from sleuth.probes.floors import Floor, floor_of
 from sleuth.probes.memorising import Run, memorise
 from sleuth.probes.one_batch import Samples, few_samples
@@ -31,6 +32,7 @@ SAFER = 10.0
 class Attempt:
     rate: float | None  # None: as the user set it up
     run: Run
+    answers: Answers | None = None  # at the end, where the goal was missed
 
 
 @probe(
@@ -48,6 +50,7 @@ def overfit(lab: Lab) -> Iterator[Observation]:
         lab.bench.restore(start)
         floor = floor_of(lab, samples.batch, samples.distinct)
         trial, best = _memorise(lab, samples, floor, start)
+        lab.facts["one_batch_left"] = trial.remaining(best.run.losses)
         yield trial
         yield from _ablate(lab, samples, floor, start, trial, best)
     finally:
@@ -81,11 +84,12 @@ def _memorise(lab: Lab, samples: Samples, floor: Floor, start: Any) -> tuple[Ove
     half = lab.clock() + _seconds_left(lab) / 2
     lab.bench.restore(start)
     lr = use_working_rate(lab)
-    own = Attempt(None, memorise(lab, samples.batch, STEPS, lambda losses: losses[-1] <= goal, lambda: lab.clock() > half))
+    own = _attempt(lab, samples, None, STEPS, goal, lambda: lab.clock() > half)
     if not own.run.losses:
         raise OutOfTime
     tries = [] if own.run.losses[-1] <= goal else _search(lab, samples, goal, start)
     tuned = min((a for a in tries if a.run.losses), key=lambda a: a.run.final, default=None)
+    best = min((a for a in (own, tuned) if a), key=lambda a: a.run.final)
     trial = Overfit(
         samples=samples.count or 0,
         steps=STEPS,
@@ -99,8 +103,18 @@ def _memorise(lab: Lab, samples: Samples, floor: Floor, start: Any) -> tuple[Ove
         plain=floor.plain,
         dense=samples.dense,
         complete=own.run.losses[-1] <= goal or (not lab.time_is_up() and all(a.run.complete for a in tries)),
+        spread=best.answers.spread if best.answers else None,
+        noise=best.answers.noise if best.answers else None,
+        constant=floor.constant,
+        crowd=crowd_of(lab, samples, start),
     )
-    return trial, min((a for a in (own, tuned) if a), key=lambda a: a.run.final)
+    return trial, best
+
+
+def _attempt(lab: Lab, samples: Samples, rate: float | None, steps: int, goal: float, stop: Callable[[], bool]) -> Attempt:
+    run = memorise(lab, samples.batch, steps, lambda losses: losses[-1] <= goal, stop, rate=rate)
+    missed = bool(run.losses) and run.losses[-1] > goal
+    return Attempt(rate, run, answers_now(lab, samples) if missed else None)
 
 
 def _goal(lab: Lab, samples: Samples, floor: Floor, start: Any) -> float:
@@ -121,9 +135,8 @@ def _search(lab: Lab, samples: Samples, goal: float, start: Any) -> list[Attempt
     tries: list[Attempt] = []
     for rate in (found.suggested, found.suggested / SAFER) if found.suggested else ():
         lab.bench.restore(start)
-        run = memorise(lab, samples.batch, SEARCH_STEPS, lambda losses: losses[-1] <= goal, lab.time_is_up, rate=rate)
-        tries.append(Attempt(rate, run))
-        if run.losses and run.losses[-1] <= goal:
+        tries.append(_attempt(lab, samples, rate, SEARCH_STEPS, goal, lab.time_is_up))
+        if tries[-1].run.losses and tries[-1].run.losses[-1] <= goal:
             break
     return tries
 

@@ -11,17 +11,18 @@ from sleuth.core.stage import Stage
 from sleuth.core.trial import Matches, Overlap
 from sleuth.probes.coincidence import coincidence
 from sleuth.probes.fingerprint import BLANK
+from sleuth.probes.prints import whole_prints
 from sleuth.probes.probe import Lab, Readings, probe
 from sleuth.probes.samples import join
 
 EXAMPLES = 5
 
 
-@probe(title="Comparing training and validation", stage=Stage.DATA, rank=20, emits=(Overlap,))
+@probe(title="Comparing training and validation", stage=Stage.DATA, rank=20, emits=(Overlap,), share=0.15)
 def overlap(lab: Lab) -> Iterator[Observation]:
     if lab.validation is None:
         raise Unsupported("no validation data was given")
-    found = compare(lab.train, lab.validation)
+    found = compare(whole_prints(lab, lab.subject.train, lab.train), whole_prints(lab, lab.subject.validation, lab.validation))
     yield replace(found, coincidence=_coincidence(lab, lab.validation)) if found.rounded.found else found
 
 

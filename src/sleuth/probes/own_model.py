@@ -10,6 +10,7 @@ from sleuth.probes.features import compact, tabulate
 from sleuth.probes.learnability import Learnability, Result
 from sleuth.probes.learners import Bank
 from sleuth.probes.probe import Lab
+from sleuth.probes.roles import answers
 
 TargetsOf = Callable[[list[Parts]], np.ndarray]
 
@@ -56,7 +57,7 @@ def _test(lab: Lab, batches: list[Parts], targets_of: TargetsOf) -> Result | Non
     outputs: list[np.ndarray] = []
     for batch in batches:
         lab.tick()
-        arrays = [lab.adapter.values(a) for _, a in leaves(lab.bench.forward(batch.inputs), lab.adapter.is_array)]
+        arrays = [lab.adapter.values(a) for _, a in leaves(answers(lab, batch), lab.adapter.is_array)]
         outputs.append(compact(arrays[0].astype(np.float32))[0])
     table = tabulate([np.concatenate(outputs)], lab.rng)
     targets = targets_of(batches)

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from sleuth.core.adapter import Bench
 from sleuth.core.errors import Unsupported
 from sleuth.core.observation import Observation
 from sleuth.core.stage import Stage
@@ -19,6 +20,9 @@ REPLACEMENTS = 2
 # Sums in another order differ by this much in float32.
 ROUNDING = 1e-6
 SAME_GRADIENT = 1e-4
+WIDE_ROUNDING = 1e-12
+# Of the largest output: samples whose answers differ by less cannot show a difference of their targets.
+DIFFERENT = 1e-6
 
 
 @probe(
@@ -45,8 +49,11 @@ def permutation(lab: Lab) -> Iterator[Observation]:
         if all(abs(other - loss) <= rounding for other in permuted + replaced):
             _refuse_unsupervised(lab, batch, size)
             differ = _gradients_differ(lab, batch, [*shuffled, *alike], start)
+        paired = None
+        if all(abs(other - loss) <= rounding for other in permuted) and not differ:
+            paired = _paired(lab, batch, shuffled, start)
         distinct = len(_first_of_each(lab, batch))
-        yield TargetPermutation(loss, permuted, distinct, rounding, replaced, differ)
+        yield TargetPermutation(loss, permuted, distinct, rounding, replaced, differ, paired)
     finally:
         lab.bench.restore(start)
 
@@ -101,6 +108,35 @@ def _gradients_differ(lab: Lab, batch: Parts, others: list[Parts], start: Any) -
         if len(own) != len(theirs) or gap > SAME_GRADIENT * max(scale, sum(float(np.abs(g).sum()) for g in theirs)):
             return True
     return False
+
+
+def _paired(lab: Lab, batch: Parts, shuffled: list[Parts], start: Any) -> bool | None:
+    """In float64 even a model whose answers hardly differ shows that it matters whose target is whose."""
+    if _gradients_differ(lab, batch, shuffled, start):
+        return True
+    lab.bench.restore(start)
+    try:
+        wide = lab.bench.double()
+        wide.set_training(False)
+        if not _answers_differ(lab, wide, batch):
+            return None
+        losses = []
+        for other in (batch, batch, *shuffled):
+            lab.bench.restore(start)  # the dice too
+            losses.append(wide.loss(other))
+    except Exception:  # not every model computes in float64
+        return None
+    rounding = WIDE_ROUNDING * abs(losses[0])
+    if abs(losses[0] - losses[1]) > rounding:
+        return None
+    return any(abs(loss - losses[0]) > rounding for loss in losses[2:])
+
+
+def _answers_differ(lab: Lab, bench: Bench, batch: Parts) -> bool:
+    size = sample_count(lab, batch)
+    found = [lab.adapter.values(a) for output in bench.outputs(batch) for _, a in leaves(output, lab.adapter.is_array)]
+    found = [a for a in found if a.ndim and len(a) == size and a.dtype == np.float64]
+    return any(np.ptp(a, axis=0).max() > DIFFERENT * np.abs(a).max() for a in found)
 
 
 def _refuse_unsupervised(lab: Lab, batch: Parts, size: int) -> None:

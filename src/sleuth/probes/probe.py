@@ -3,7 +3,7 @@
 import importlib
 import pkgutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,6 +34,7 @@ class Readings:
     labels: list[np.ndarray] = field(default_factory=list)  # per batch, where the target is one class a sample
     exact: list[np.ndarray] = field(default_factory=list)  # uint64 fingerprints of the inputs, per batch
     rounded: list[np.ndarray] = field(default_factory=list)  # (n, 2): equal in one column means equal up to float noise
+    sketches: list[np.ndarray] = field(default_factory=list)  # where near-duplicates are asked for
 
 
 @dataclass
@@ -51,6 +52,9 @@ class Lab:
     progress: Callable[[str], None] = lambda text: None
     notes: list[str] = field(default_factory=list)
     facts: dict[str, Any] = field(default_factory=dict)
+    thresholds: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of checks, where the user has set them
+    sketcher: Any = None  # where near-duplicates are asked for
+    prints: dict[Split, Readings] = field(default_factory=dict)  # fingerprints of whole data sets that are read in bulk
     started: float = 0.0
     probe_deadline: float = float("inf")
 
@@ -74,6 +78,10 @@ class Lab:
     def rng(self) -> np.random.Generator:
         """A fresh generator with a fixed seed: the same examination gives the same report."""
         return np.random.default_rng(0)
+
+    def threshold(self, check: str, name: str) -> float:
+        """What the user has set; 0 where that is nothing."""
+        return float(self.thresholds.get(check, {}).get(name, 0.0))
 
     def amount_read(self) -> dict[str, Any]:
         readings = [r for r in (self.train, self.validation) if r is not None and r.samples]

@@ -45,6 +45,7 @@ class Run:
     first: float  # mean loss of the judged batches
     last: float | None  # None: it blew up
     losses: tuple[float, ...]  # of every step
+    error: float | None = None  # standard error of what it gained
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,7 @@ def range_test(lab: Lab) -> Iterator[Observation]:
             runs=tuple((run.rate, run.first, run.last) for run in runs),
             run_steps=plan.run_steps,
             course=next((run.losses for run in runs if run.rate == current), ()),
+            gain_errors=tuple(run.error for run in runs),
         )
     finally:
         lab.bench.restore(start)
@@ -155,7 +157,8 @@ def _run(lab: Lab, start: Any, rate: float, plan: Plan) -> Run:
     data = plan.data
     lab.bench.restore(start)
     lab.bench.set_training(True)
-    first = _mean_loss(lab, data.judged)
+    before = _losses(lab, data.judged)
+    first = float(np.mean(before))
     lab.bench.restore(start)
     lab.bench.set_lr(rate)
     losses: list[float] = []
@@ -165,9 +168,13 @@ def _run(lab: Lab, start: Any, rate: float, plan: Plan) -> Run:
         if not math.isfinite(loss):
             return Run(rate, first, None, tuple(losses))
         losses.append(loss)
-    last = _mean_loss(lab, data.judged)
-    return Run(rate, first, last if math.isfinite(last) else None, tuple(losses))
+    gains = before - _losses(lab, data.judged)
+    if not np.all(np.isfinite(gains)):
+        return Run(rate, first, None, tuple(losses))
+    # Each batch is set against itself: that some are harder than others is no noise of the gain.
+    error = float(gains.std(ddof=1) / math.sqrt(len(gains))) if len(gains) > 1 else None
+    return Run(rate, first, first - float(gains.mean()), tuple(losses), error)
 
 
-def _mean_loss(lab: Lab, batches: list[Parts]) -> float:
-    return float(np.mean([lab.bench.loss(batch) for batch in batches]))
+def _losses(lab: Lab, batches: list[Parts]) -> np.ndarray:
+    return np.array([lab.bench.loss(batch) for batch in batches])

@@ -1,18 +1,23 @@
 """Reads training and validation data once, and notes what passes by."""
 
+import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from sleuth.core.errors import UnusableInput
+from sleuth.core.location import Location, locate
 from sleuth.core.observation import Batch, Failure, Observation, Split
-from sleuth.core.place import location_of
+from sleuth.core.place import is_users, location_of
 from sleuth.core.stage import Stage
 from sleuth.core.subject import take_apart
 from sleuth.probes.batch_facts import Contents, class_labels, contents, describe_batch, labels_of
 from sleuth.probes.fingerprint import fingerprints
 from sleuth.probes.probe import Lab, Readings, probe
+from sleuth.probes.roles import observe_roles
+from sleuth.probes.sketch import note_sketch
 from sleuth.probes.sources import open_source
 
 __all__ = ["class_labels", "note", "reading"]
@@ -24,13 +29,19 @@ KEPT_BYTES = 256 * 1024**2
 MEASURED_BATCHES = 256
 # The batches that the first pass listens to are measured whatever the stride.
 FIRST_BATCHES = 8
+# A training set that is too large to be read in time leaves this much of it for validation.
+TRAIN_SHARE = 0.7
 # A source without a length may have no end: reading stops here, and says so.
 MOST_UNSIZED_BATCHES = 4096
 
 
 @probe(title="Reading the data", stage=Stage.DATA, rank=0, emits=(Batch,), share=0.2)
 def reading(lab: Lab) -> Iterator[Observation]:
+    until = lab.probe_deadline
+    if lab.subject.validation is not None:
+        lab.probe_deadline = lab.clock() + TRAIN_SHARE * (until - lab.clock())
     yield from _read(lab, lab.subject.train, lab.train)
+    lab.probe_deadline = until
     if lab.subject.validation is not None:
         lab.validation = Readings(Split.VALIDATION)
         yield from _read(lab, lab.subject.validation, lab.validation)
@@ -63,6 +74,8 @@ def _read(lab: Lab, given: Any, readings: Readings) -> Iterator[Observation]:
 
 
 def _take(lab: Lab, raw: Any, readings: Readings, index: int, stride: int) -> Iterator[Observation]:
+    if index == 0 and readings is lab.train:
+        observe_roles(lab, raw)
     batch = contents(take_apart(raw, lab.subject.split), lab.adapter)
     facts = None
     # A step of the user's own may feed what sleuth cannot look into, such as a graph object.
@@ -71,6 +84,7 @@ def _take(lab: Lab, raw: Any, readings: Readings, index: int, stride: int) -> It
         if measured or not batch.is_finite:
             facts = describe_batch(batch, readings.split, index, lab.adapter)
         note(batch, readings)
+        note_sketch(lab, batch, readings)
     _keep(batch, readings)
     readings.samples += batch.size
     if facts is not None:
@@ -94,17 +108,27 @@ def _explain(error: Exception, lab: Lab, readings: Readings) -> Failure:
     """Without a single batch there is nothing to examine; what came before a later failure still counts."""
     lines = [line for line in str(error).strip().splitlines() if line.strip()]
     # A worker process of a loader sends its whole traceback as the message; what was wrong stands last.
-    text = f"{type(error).__name__}: {lines[0] if lines else ''}"
-    if "Traceback" in str(error):
-        text = lines[-1]
-    place = location_of(error.__traceback__)
+    sent = "Traceback" in str(error)
+    text = lines[-1] if sent else f"{type(error).__name__}: {lines[0] if lines else ''}"
+    told = lab.bench_.explain_failure(error, "data") if lab.bench_ is not None else None
+    known = told if isinstance(told, Failure) else Failure("data", type(error).__name__, text)
+    place = _place_in(lines) if sent else location_of(error.__traceback__)
     where = f" ({place})" if place else ""
     name = readings.split.value
     if not readings.batches:
-        raise UnusableInput(f"{name} fails at its first batch: {text}{where}. Make next(iter({name})) work first.") from None
+        advice = f"To do: {known.advice}." if known.advice else f"Make next(iter({name})) work first."
+        raise UnusableInput(f"{name} fails at its first batch: {text}{where}. {advice}") from None
     message = f"reading {name} fails after {readings.samples} samples: {text}"
     lab.notes.append(f"{message}{where}; what came before was examined")
-    return Failure("data", type(error).__name__, message, location=place, advice=f"make list({name}) run through to its end")
+    advice = known.advice or f"make list({name}) run through to its end"
+    return replace(known, message=message, location=place, advice=advice)
+
+
+def _place_in(lines: list[str]) -> Location | None:
+    """The innermost line of the user's in a traceback that came as text."""
+    places = (re.match(r'\s*File "(.+)", line (\d+)', line) for line in lines)
+    own = [(p[1], int(p[2])) for p in places if p is not None and is_users(p[1])]
+    return locate(*own[-1]) if own else None
 
 
 def _keep(batch: Contents, readings: Readings) -> None:

@@ -1,54 +1,64 @@
 """Looks for training samples that stand there more than once, and for equals under different labels."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
+from sleuth.core.adapter import Rows
 from sleuth.core.errors import Unsupported
 from sleuth.core.observation import Observation
 from sleuth.core.stage import Stage
 from sleuth.core.subject import take_apart
 from sleuth.core.trial import Repeats
-from sleuth.probes.batch_facts import contents, labels_of
+from sleuth.probes.batch_facts import contents
 from sleuth.probes.coincidence import coincidence
-from sleuth.probes.fingerprint import BLANK, fingerprints
-from sleuth.probes.probe import Lab, probe
+from sleuth.probes.fingerprint import BLANK
+from sleuth.probes.prints import read_in_bulk
+from sleuth.probes.probe import Lab, Readings, probe
+from sleuth.probes.reading import note
 from sleuth.probes.samples import data_rows, join
 
-# A loader may draw samples again on purpose; sets up to this size are read once more in their own order to tell.
+# A loader may draw samples again on purpose; sets up to this size are read once more in their own order to tell. Of larger
+# ones, unless they stand in arrays, so many samples are, to see that the loader gave each of them once.
 MOST_ROWS = 50_000
-CHUNK = 512
+LOOKED_UP = 512
 
 
-@probe(title="Looking for repeated samples", stage=Stage.DATA, rank=30, emits=(Repeats,))
+@probe(title="Looking for repeated samples", stage=Stage.DATA, rank=30, emits=(Repeats,), share=0.15)
 def repeats(lab: Lab) -> Iterator[Observation]:
-    prints, labels = _read(lab)
+    read = _read(lab)
+    if not read.exact:
+        raise Unsupported("a batch holds no array with one entry a sample, so samples cannot be compared")
+    prints = np.concatenate(read.exact)
+    labels = np.concatenate(read.labels) if read.labels else None
+    if labels is not None and len(labels) != len(prints):
+        labels = None
     kept = prints != BLANK
     if kept.sum() < 2:
         raise Unsupported("fewer than two training samples can be compared")
-    positions = np.flatnonzero(kept)
-    yield _count(lab, prints[kept], labels[kept] if labels is not None else None, positions)
+    found = _count(lab, prints[kept], labels[kept] if labels is not None else None, np.flatnonzero(kept))
+    yield replace(found, complete=read.complete)
 
 
-def _read(lab: Lab) -> tuple[np.ndarray, np.ndarray | None]:
+def _read(lab: Lab) -> Readings:
     """Fingerprints and classes: in the data set's own order, else as they were read."""
     rows = data_rows(lab.subject.train, lab.adapter)
     if rows is None:
-        if not lab.train.exact:
-            raise Unsupported("a batch holds no array with one entry a sample, so samples cannot be compared")
-        labels = np.concatenate(lab.train.labels) if lab.train.labels else None
-        prints = np.concatenate(lab.train.exact)
-        return prints, labels if labels is not None and len(labels) == len(prints) else None
-    if rows.count > MOST_ROWS:
-        raise Unsupported(f"{rows.count} samples are too many to read once more in the data set's own order")
-    found, classes = [], []
-    for start in range(0, rows.count, CHUNK):
-        lab.tick()
-        batch = contents(take_apart(rows.take(np.arange(start, min(start + CHUNK, rows.count))), lab.subject.split), lab.adapter)
-        found.append(fingerprints([n.values for n in batch.inputs if n.values.ndim])[0])
-        classes.append(labels_of(batch.targets))
-    known = [c for c in classes if c is not None]
-    return np.concatenate(found), np.concatenate(known) if len(known) == len(classes) else None
+        return lab.train
+    if rows.bulk or rows.count <= MOST_ROWS:
+        return read_in_bulk(lab, rows, lab.train)
+    if lab.train.complete and lab.train.samples == rows.count and _gave_each(lab, rows):
+        return lab.train
+    raise Unsupported(f"{rows.count} samples are too many to read once more in the data set's own order")
+
+
+def _gave_each(lab: Lab, rows: Rows) -> bool:
+    """Where samples are drawn with replacement, a third of them is never given."""
+    some = np.unique(np.linspace(0, rows.count - 1, LOOKED_UP).astype(np.int64))
+    looked_up = Readings(lab.train.split)
+    note(contents(take_apart(rows.take(some), lab.subject.split), lab.adapter), looked_up)
+    return bool(looked_up.exact) and bool(np.isin(looked_up.exact[0], np.concatenate(lab.train.exact)).all())
 
 
 def _count(lab: Lab, prints: np.ndarray, labels: np.ndarray | None, positions: np.ndarray) -> Repeats:

@@ -29,9 +29,15 @@ class Samples:
     positions: np.ndarray | None = None
     total: int | None = None  # samples of the whole data set, where positions are known
     pictures: bool = False  # an input has rows, columns and channels
+    derived: frozenset[int] = frozenset()  # blocks that sum an input up, beside the block that holds its values
 
     def __len__(self) -> int:
         return len(self.blocks[0])
+
+    @property
+    def values(self) -> list[np.ndarray]:
+        """The blocks that hold the inputs themselves."""
+        return [block for i, block in enumerate(self.blocks) if i not in self.derived]
 
 
 def collect(lab: Lab) -> Samples:
@@ -63,7 +69,7 @@ def data_rows(source: Any, adapter: Adapter) -> Rows | None:
             parts = tuple(a[positions] for a in arrays)
             return dict(zip(names, parts, strict=True)) if names else parts
 
-        return Rows(len(arrays[0]), take)
+        return Rows(len(arrays[0]), take, bulk=True)
     return adapter.rows(source) if isinstance(adapter, Orders) else None
 
 
@@ -103,7 +109,8 @@ def join(batches: Iterable[Parts], adapter: Adapter) -> Samples:
         size = len(arrays[0]) if arrays else 0
         if not size or any(len(a) != size for a in (*arrays, *_arrays(batch.target, adapter))):
             raise Unsupported("inputs and targets of a batch do not have one entry a sample")
-        inputs.append([block for array in arrays for block in compact(array)])
+        compacted = [compact(array) for array in arrays]
+        inputs.append([block for blocks in compacted for block in blocks])
         targets.append(_arrays(batch.target, adapter))
         count += size
         if count >= MOST:
@@ -114,6 +121,7 @@ def join(batches: Iterable[Parts], adapter: Adapter) -> Samples:
         [_stack(list(b)) for b in zip(*inputs, strict=True)],
         [_stack(list(t)) for t in zip(*targets, strict=True)],
         pictures=any(a.ndim > 3 for a in arrays),
+        derived=frozenset(np.flatnonzero([i > 0 for blocks in compacted for i in range(len(blocks))]).tolist()),
     )
 
 

@@ -12,6 +12,7 @@ from sleuth.core.tree import leaves
 from sleuth.probes.batch_facts import class_labels
 from sleuth.probes.probe import Lab, Readings, probe
 from sleuth.probes.rates import use_working_rate
+from sleuth.probes.roles import answers
 
 STEPS = 150
 # Statistics of all gradients cost about as much as a step of a large model.
@@ -110,9 +111,9 @@ def _evaluation(lab: Lab, readings: Readings, step: int) -> Iterator[Observation
 def _right(lab: Lab, batch: Parts) -> list[bool]:
     """Sample by sample, where the model gives one score a class; empty where it does something else."""
     labels = class_labels(batch.target, lab.adapter)
-    if labels is None or lab.subject.step is not None:
+    if labels is None:
         return []
-    outputs = [lab.adapter.values(a) for _, a in leaves(lab.bench.forward(batch.inputs), lab.adapter.is_array)]
+    outputs = [lab.adapter.values(a) for _, a in leaves(answers(lab, batch), lab.adapter.is_array)]
     if len(outputs) != 1 or outputs[0].ndim != 2 or len(outputs[0]) != len(labels) or outputs[0].shape[1] < 2:
         return []
     return list(outputs[0].argmax(axis=1) == labels)

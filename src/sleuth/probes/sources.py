@@ -8,6 +8,7 @@ import numpy as np
 
 from sleuth.core.adapter import Adapter
 from sleuth.core.errors import UnusableInput
+from sleuth.core.words import kind_of
 
 BATCH_SIZE = 32
 WANTED = "a loader, a dataset, a list of batches or arrays (X, y)"
@@ -43,7 +44,7 @@ def open_source(given: Any, adapter: Adapter, name: str) -> Source:
         raise UnusableInput(f"{name} is None; give {WANTED}.")
     if hasattr(given, "__next__"):
         raise UnusableInput(
-            f"{name} is a {type(given).__name__}, which can be read only once. Give what makes it: the DataLoader "
+            f"{name} is {kind_of(given)}, which can be read only once. Give what makes it: the DataLoader "
             "itself instead of iter(loader), or list(batches)."
         )
     if _holds_arrays(given, adapter):
@@ -57,10 +58,10 @@ def open_source(given: Any, adapter: Adapter, name: str) -> Source:
         return _from_arrays((given,), name)
     if hasattr(given, "to_numpy"):
         raise UnusableInput(
-            f"{name} is a {type(given).__name__}; give arrays: ({name}[columns].to_numpy(), {name}[target].to_numpy())."
+            f"{name} is {kind_of(given)}; give arrays: ({name}[columns].to_numpy(), {name}[target].to_numpy())."
         )
     if isinstance(given, str | bytes | Mapping) or not hasattr(given, "__iter__"):
-        raise UnusableInput(f"{name} is a {type(given).__name__}, which yields no batches; give {WANTED}.")
+        raise UnusableInput(f"{name} is {kind_of(given)}, which yields no batches; give {WANTED}.")
     return Source(given)
 
 

@@ -4,17 +4,28 @@ import importlib.util
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from sleuth.core.subject import Subject
 from sleuth.testing.kit import Kit
 
 
 @dataclass(frozen=True)
+class Training:
+    """For a case whose illness lies in the loop and not in its parts: so many steps are taken, then it ends."""
+
+    subject: Subject
+    steps: int
+
+
+@dataclass(frozen=True)
 class Case:
+    """`sick` and `healthy` build a Subject where the source is examine, a Training where it is watch."""
+
     name: str  # of the check
     source: str  # "examine", "watch" or "run"
-    sick: Callable[[Kit], Subject]
-    healthy: Callable[[Kit], Subject]
+    sick: Callable[[Kit], Any]
+    healthy: Callable[[Kit], Any]
     file: Path
 
 

@@ -36,7 +36,8 @@ class Kit(ABC):
         """Any other layer: conv2d(in, out, kernel), batchnorm(n), layernorm(n), dropout(p), embedding(n, d),
         flatten(), softmax(axis), log_softmax(axis), max_pool(kernel), reshape(*shape),
         offset(*shape): x + a learned array of zeros, waves(in, out, frequency): sines along fixed random directions,
-        log(offset): log(x + offset), tanh_by_hand(right): with a backward of its own, right or wrong."""
+        log(offset): log(x + offset), tanh_by_hand(right): with a backward of its own, right or wrong,
+        mean(axis): averages over an axis, standardise(axis): zero mean and unit spread along it, with nothing to learn."""
 
     @abstractmethod
     def sequential(self, *layers: Any) -> Any: ...

@@ -1,136 +1,95 @@
-"""The page of a check, for the terminal and as Markdown, from the check itself."""
+"""The page of a check, for the terminal, as Markdown and as plain data."""
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict
+from typing import Any
 
-from sleuth.core.check import Check, Readable
-from sleuth.core.observation import (
-    Architecture,
-    Batch,
-    Dropped,
-    Evaluation,
-    Failure,
-    Frame,
-    LossCall,
-    Origin,
-    Role,
-    Settings,
-    Step,
-    Units,
-)
+from sleuth.core.check import Check
+from sleuth.views.example import Example, example
+from sleuth.views.page import Section, explained_by, sections
+from sleuth.views.readings import decided_by, readings
 from sleuth.views.sheet import WIDTH, Sheet, Span, for_screen
 from sleuth.views.thresholds import thresholds
 
-ROLES = {
-    Role.INPUT: "what each layer is given",
-    Role.ACTIVATION: "what each layer puts out",
-    Role.GRADIENT: "the gradient of each parameter",
-    Role.WEIGHT: "the values of each parameter",
-    Role.UPDATE: "how far each step moves each parameter",
-}
-OBSERVATIONS: dict[type, str] = {
-    Architecture: "the layers and parameters of the model",
-    Settings: "the settings of loss and optimiser",
-    Batch: "the batches as the data source gives them",
-    LossCall: "what the loss is given and what it returns",
-    Frame: "statistics of the tensors",
-    Units: "the activity of single units",
-    Step: "the training steps",
-    Evaluation: "the metrics on training and validation data",
-    Failure: "exceptions of data, forward, loss, backward and step",
-    Origin: "the operation in which the first NaN or Inf is born",
-    Dropped: "the steps that were left out",
-}
-
+SCHEMA = 1
 # What Markdown would take for emphasis, a table, a tag or a link; an underscore inside a word is safe.
 SPECIAL = re.compile(r"([*|<\\]|(?<!\w)_|_(?!\w)|\](?=\())")
+CHANGES = {"-": "red", "+": "green"}
 
 
-@dataclass(frozen=True)
-class Section:
-    heading: str
-    text: str = ""
-    items: Sequence[str] = ()
-    code: str = ""
-
-
-def explain(check: Check, checks: Iterable[Check], *, markdown: bool = False) -> str:
-    """`checks` are all there are: they tell what explains this one, and which names have a page to link to."""
+def explain(check: Check, checks: Iterable[Check], *, markdown: bool = False, shown: Example | None = None) -> str:
+    """`checks` are all there are: they tell what explains this one, and which names have a page to link to.
+    `shown` takes the place of the example that lies in the package."""
     checks = tuple(checks)
-    if markdown:
-        return _markdown(check, _sections(check, checks), {c.name for c in checks})
-    return _sheet(check, _sections(check, checks), WIDTH).plain()
+    page = tuple(sections(check, checks, shown or example(check.name)))
+    return _markdown(check, page, {c.name for c in checks}) if markdown else _sheet(check, page, WIDTH).plain()
 
 
 def explain_for_screen(check: Check, checks: Iterable[Check]) -> str:
-    sections = tuple(_sections(check, tuple(checks)))
-    return for_screen(lambda width: _sheet(check, sections, width))
+    page = tuple(sections(check, tuple(checks), example(check.name)))
+    return for_screen(lambda width: _sheet(check, page, width))
 
 
-def _sections(check: Check, checks: tuple[Check, ...]) -> Iterable[Section]:
-    causes = [c.name for c in checks if check.name in c.explains]
-    yield Section("Why it matters", check.why)
-    yield Section("What to do", check.fix)
-    yield Section("What it looks at", items=[_reading(need) for need in check.reads])
-    if check.explains:
-        yield Section("It explains", "Where both are found, these are its symptoms:", check.explains)
-    if causes:
-        yield Section("It is explained by", "Where one of these is found, it is the cause and this the symptom:", causes)
-    if found := thresholds(check):
-        lines = [f"[tool.sleuth.thresholds.{check.name}]", *(f"{t.name} = {t.value!r}" for t in found)]
-        reasons = [f"{t.name}: {t.reason}" for t in found if t.reason]
-        yield Section("Thresholds", "In pyproject.toml, with the defaults:", reasons, "\n".join(lines))
-    ignore = f'[tool.sleuth]\nignore = {{ {check.name} = "why it is meant here" }}'
-    yield Section("When it is meant", "In pyproject.toml; the reason is shown in every report:", code=ignore)
+def as_data(check: Check, checks: Iterable[Check]) -> dict[str, Any]:
+    """The page for programs; every value is plain."""
+    shown = example(check.name)
+    return {
+        "schema": SCHEMA,
+        "kind": "check",
+        "code": check.code,
+        "name": check.name,
+        "stage": check.stage.value,
+        "severity": check.severity.value,
+        "title": check.title,
+        "why": check.why,
+        "fix": check.fix,
+        "symptoms": list(check.symptoms),
+        "decided_by": decided_by(check),
+        "looks_at": readings(check),
+        "explains": list(check.explains),
+        "explained_by": explained_by(check, checks),
+        "thresholds": [asdict(t) for t in thresholds(check)],
+        "example": asdict(shown) if shown else None,
+    }
 
 
-def _reading(need: Readable | tuple[Readable, ...]) -> str:
-    options = need if isinstance(need, tuple) else (need,)
-    return ", or ".join(_words(option) for option in options)
-
-
-def _words(what: Readable) -> str:
-    if isinstance(what, Role):
-        return ROLES[what]
-    if what in OBSERVATIONS:
-        return OBSERVATIONS[what]
-    first = " ".join((what.__doc__ or what.__name__).split()).split(". ")[0].rstrip(".")
-    return f"an experiment: {first[0].lower()}{first[1:]}"
-
-
-def _sheet(check: Check, sections: Iterable[Section], width: int) -> Sheet:
+def _sheet(check: Check, page: Sequence[Section], width: int) -> Sheet:
     sheet = Sheet(width)
     sheet.row(
         Span(check.name, "bold"),
         Span(f"  {check.code} · {check.severity.value} · {check.stage.title}", "dim"),
     )
     sheet.paragraph(f"{check.title}.")
-    for section in sections:
+    for section in page:
         sheet.blank()
         sheet.row(Span(section.heading, "bold"))
         sheet.paragraph(section.text, indent=2)
         for line in section.code.splitlines():
-            sheet.row(Span(f"    {line}", "cyan"))
+            sheet.row(Span(f"    {line}", _style(line, section.language)))
+        sheet.paragraph(", ".join(section.names), indent=2)
         for item in section.items:
             sheet.paragraph(item, indent=2, label="– ", label_style="dim")
     return sheet
 
 
-def _markdown(check: Check, sections: Iterable[Section], pages: set[str]) -> str:
+def _style(line: str, language: str) -> str:
+    if language == "diff":
+        return CHANGES.get(line[:1], "")
+    return "" if language == "text" else "cyan"
+
+
+def _markdown(check: Check, page: Sequence[Section], pages: set[str]) -> str:
     lines = [f"# {check.name}", "", f"**{escaped(check.title)}.**", ""]
     lines += [f"`{check.code}` · {check.severity.value} · {check.stage.title}", ""]
-    for section in sections:
+    for section in page:
         lines += [f"## {section.heading}", ""]
         lines += [escaped(section.text), ""] if section.text else []
-        lines += ["```toml", *section.code.splitlines(), "```", ""] if section.code else []
-        lines += [f"- {_linked(item, pages)}" for item in section.items]
-        lines += [""] if section.items else []
+        lines += [f"```{section.language}", *section.code.splitlines(), "```", ""] if section.code else []
+        lines += [f"- {escaped(item)}" for item in section.items]
+        lines += [f"- [{name}]({name}.md)" if name in pages else f"- {name}" for name in section.names]
+        lines += [""] if section.items or section.names else []
     return "\n".join(lines).rstrip() + "\n"
-
-
-def _linked(item: str, pages: set[str]) -> str:
-    return f"[{item}]({item}.md)" if item in pages else escaped(item)
 
 
 def escaped(text: str) -> str:

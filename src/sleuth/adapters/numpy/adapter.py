@@ -1,24 +1,25 @@
 """The NumPy adapter: each capability is filled in by the module of that name."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
 
 from sleuth import kernel
-from sleuth.adapters.numpy import describing, state
-from sleuth.adapters.numpy.bench import open_bench
-from sleuth.core.adapter import Adapter, Bench, Describes, Steps, Traces
+from sleuth.adapters.numpy import describing, flow, state
+from sleuth.adapters.numpy.bench import NumpyBench, open_bench
+from sleuth.core.adapter import Adapter, Bench, Describes, Steps, Substitutes, Traces
+from sleuth.core.errors import Unsupported
 from sleuth.core.observation import Architecture, Origin, Settings
 from sleuth.core.subject import Parts, Subject
-from sleuth.core.trial import Connection
+from sleuth.core.trial import Connection, Flow
 
 # Their objects have forward and parameters too, and adapters of their own.
 FRAMEWORKS = {"torch", "jax", "flax", "equinox", "haiku", "keras", "tensorflow", "mlx", "mithril", "tinygrad", "paddle", "mxnet"}
 
 
-class NumpyAdapter(Adapter, Describes, Steps, Traces):
+class NumpyAdapter(Adapter, Describes, Steps, Substitutes, Traces):
     name = "numpy"
 
     def claims(self, thing: Any) -> bool:
@@ -65,5 +66,16 @@ class NumpyAdapter(Adapter, Describes, Steps, Traces):
         missing = tuple(path for path, gradient in found.items() if gradient is None)
         return Connection(len(found), missing, custom=("backward",))
 
+    def flow(self, bench: Bench, batch: Parts) -> Flow:
+        if not isinstance(bench, NumpyBench):
+            raise Unsupported("this bench does not hold a hand-written model")
+        return flow.flow(bench, batch)
+
     def origin(self, bench: Bench, batch: Parts) -> Origin | None:
         return next((o for o in bench.observe(batch, 0) if isinstance(o, Origin)), None)
+
+    def loss_with(self, bench: Bench, batch: Parts, change: Callable[[Any], Any]) -> float:
+        if not isinstance(bench, NumpyBench):
+            raise Unsupported("this bench does not hold a hand-written model")
+        with bench.answers_changed(change):
+            return bench.loss(batch)

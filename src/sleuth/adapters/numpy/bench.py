@@ -1,7 +1,7 @@
 """The joint copy of a hand-written model, its loss and its optimiser that probes work on."""
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -22,7 +22,7 @@ from sleuth.adapters.numpy.stepping import Stepper
 from sleuth.core.adapter import Bench, Gradients
 from sleuth.core.errors import Unsupported
 from sleuth.core.observation import Failure, Observation
-from sleuth.core.subject import Parts, Subject, call_model
+from sleuth.core.subject import Parts, Subject, Usage, call_model
 from sleuth.core.tree import leaves, map_arrays
 
 
@@ -69,6 +69,7 @@ class NumpyBench(Bench):
             (m, m.training) for _, m in [*layers(model), ("", model)] if isinstance(getattr(m, "training", None), bool)
         ]
         self._loss = make_loss(model, self._call, loss, subject.step)
+        self._change: Callable[[Any], Any] = _as_it_is
         self._raw: Any = None
         self._last: Gradients | None = None
         if loss is not None and own_loss(model) and takes_nothing(getattr(model, "backward", takes)):
@@ -145,8 +146,17 @@ class NumpyBench(Bench):
         forward = self.model.forward
         mode = [word for word in WORDS["training"] if takes(forward, "training") and word in forward.__code__.co_varnames]
         if mode and not isinstance(inputs, Mapping | tuple):
-            return forward(inputs, **{mode[0]: self._training})
-        return call_model(forward, forward, inputs)
+            return self._change(forward(inputs, **{mode[0]: self._training}))
+        return self._change(call_model(forward, forward, inputs))
+
+    @contextmanager
+    def answers_changed(self, change: Callable[[Any], Any]) -> Iterator[None]:
+        """What the model returns goes through `change`, unless a step of the user's own calls it."""
+        self._change = change
+        try:
+            yield
+        finally:
+            self._change = _as_it_is
 
     def _native(self, batch: Parts) -> Parts:
         return Parts(*(self._convert(part) for part in (batch.inputs, batch.target, batch.raw)))
@@ -159,6 +169,19 @@ class NumpyBench(Bench):
     @np.errstate(all="ignore")
     def forward(self, inputs: Any) -> Any:
         return self._call(self._convert(inputs))
+
+    @np.errstate(all="ignore")
+    def outputs(self, batch: Parts) -> tuple[Any, ...]:
+        if self._subject.step is None:
+            return (self.forward(batch.inputs),)
+        listener = Listener(self.model)
+        with listener.listening():
+            self._evaluate(self._native(batch))
+        # forward and the __call__ around it return the same object.
+        return tuple({id(output): output for output in listener.outputs}.values())
+
+    def usage(self, batch: Parts) -> Usage | None:
+        return None  # arrays cannot be followed through NumPy's functions
 
     @np.errstate(all="ignore")
     def loss(self, batch: Parts) -> float:
@@ -203,6 +226,14 @@ class NumpyBench(Bench):
     def set_lr(self, lr: float) -> None:
         self._stepper.set_rate(lr)
 
+    @property
+    def weight_decay(self) -> float | None:
+        return None if self._stepper.decay is None else self._stepper.decay.get()
+
+    def scale_weight_decay(self, factor: float) -> None:
+        if self._stepper.decay is not None:
+            self._stepper.decay.set(self._stepper.decay.get() * factor)
+
     def double(self) -> "NumpyBench":
         parts = (self.model, self._given, self._optimiser)
         memo: dict[int, Any] = {id(a): a.astype(np.float64) for a in reach(*parts) if is_array(a) and a.dtype.kind == "f"}
@@ -216,3 +247,7 @@ class NumpyBench(Bench):
 
     def explain_failure(self, error: Exception, phase: str) -> Failure:
         return explain(error, phase, self.model)
+
+
+def _as_it_is(output: Any) -> Any:
+    return output

@@ -14,13 +14,15 @@ from sleuth.core.errors import Unsupported
 from sleuth.core.subject import Parts
 
 RATES = ("lr", "learning_rate")
+# Of an optimiser alone: a model's own `reg` may also be part of its loss.
+DECAYS = ("weight_decay", "wd", "l2")
 # Used only where the user named no rate: plain descent on normalised data moves visibly and rarely blows up.
 STAND_IN_RATE = 0.1
 
 
 @dataclass(frozen=True)
 class Rate:
-    """Where the learning rate is kept."""
+    """Where the learning rate, or another number, is kept."""
 
     holder: Any
     attribute: str
@@ -46,6 +48,10 @@ def find_rate(model: Any, optimiser: Any) -> Rate | None:
     return None
 
 
+def find_decay(optimiser: Any) -> Rate | None:
+    return next((Rate(optimiser, name) for name in DECAYS if is_number(getattr(optimiser, name, None))), None)
+
+
 class Stepper:
     """Applies gradients. `rate` is None where neither the user nor the model names one."""
 
@@ -56,6 +62,7 @@ class Stepper:
         self._update = getattr(model, "update", None)
         self._whole = getattr(model, "train_step", None)
         self.rate = find_rate(model, optimiser)
+        self.decay = find_decay(optimiser)
         self._own = Rate(SimpleNamespace(lr=STAND_IN_RATE), "lr")
 
     @property

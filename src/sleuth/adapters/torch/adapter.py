@@ -1,24 +1,38 @@
 """The PyTorch adapter: each capability is filled in by the module of that name."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
 import torch
 
-from sleuth import kernel
-from sleuth.adapters.torch import architecture, cuts, sources, state
+from sleuth.adapters.torch import architecture, cuts, flow, measuring, sources, state, workers
 from sleuth.adapters.torch.arrays import to_numpy
 from sleuth.adapters.torch.bench import TorchBench, open_bench
-from sleuth.core.adapter import Adapter, Bench, Describes, Orders, Rows, Steps, Traces
+from sleuth.adapters.torch.watching.watching import TorchWatching
+from sleuth.adapters.torch.substitution import answers_changed
+from sleuth.core.adapter import (
+    Adapter,
+    Bench,
+    Crew,
+    Describes,
+    Employs,
+    Orders,
+    Rows,
+    Steps,
+    Substitutes,
+    Traces,
+    Watches,
+    Watching,
+)
 from sleuth.core.errors import Unsupported
 from sleuth.core.observation import Architecture, Origin, Settings
 from sleuth.core.subject import Parts, Subject
-from sleuth.core.trial import Connection
+from sleuth.core.trial import Connection, Flow
 
 
-class TorchAdapter(Adapter, Describes, Orders, Steps, Traces):
+class TorchAdapter(Adapter, Describes, Employs, Orders, Steps, Substitutes, Traces, Watches):
     name = "torch"
 
     def claims(self, thing: Any) -> bool:
@@ -42,13 +56,16 @@ class TorchAdapter(Adapter, Describes, Orders, Steps, Traces):
         return str(array.device) if isinstance(array, torch.Tensor) else "cpu"
 
     def measure(self, arrays: Sequence[Any]) -> np.ndarray:
-        return kernel.measure([to_numpy(a) for a in arrays])
+        return measuring.measure(arrays)
 
     def batches(self, source: Any, batch_size: int) -> Iterable[Any] | None:
         return sources.batches(source, batch_size)
 
     def rows(self, source: Any) -> Rows | None:
         return sources.rows(source)
+
+    def crew(self, source: Any) -> Crew | None:
+        return workers.crew(source)
 
     def preserve(self, subject: Subject) -> AbstractContextManager[None]:
         return state.preserved(subject)
@@ -67,5 +84,19 @@ class TorchAdapter(Adapter, Describes, Orders, Steps, Traces):
             raise Unsupported("this bench does not hold a torch model")
         return cuts.connection(bench, batch)
 
+    def flow(self, bench: Bench, batch: Parts) -> Flow:
+        if not isinstance(bench, TorchBench):
+            raise Unsupported("this bench does not hold a torch model")
+        return flow.flow(bench, batch)
+
     def origin(self, bench: Bench, batch: Parts) -> Origin | None:
         return next((o for o in bench.observe(batch, 0) if isinstance(o, Origin)), None)
+
+    def loss_with(self, bench: Bench, batch: Parts, change: Callable[[Any], Any]) -> float:
+        if not isinstance(bench, TorchBench):
+            raise Unsupported("this bench does not hold a torch model")
+        with answers_changed(bench.model, change):
+            return bench.loss(batch)
+
+    def watch(self, model: Any, optimisers: Sequence[Any], *, every: int | None, overhead: float) -> Watching:
+        return TorchWatching(model, optimisers, every=every, overhead=overhead)

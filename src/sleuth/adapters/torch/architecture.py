@@ -2,7 +2,9 @@
 
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, ValuesView
+from functools import partial
+from types import CellType, FunctionType, MethodType
 from typing import Any
 
 import torch
@@ -30,6 +32,9 @@ ACTIVATIONS = {
     nn.Tanh: "tanh",
     nn.Hardtanh: "hardtanh",
     nn.Hardswish: "hardswish",
+    nn.Hardshrink: "hardshrink",
+    nn.Softshrink: "softshrink",
+    nn.Threshold: "threshold",
 }
 FAMILIES: tuple[tuple[tuple[type, ...], str], ...] = (
     ((nn.Linear, nn.Bilinear), "linear"),
@@ -71,7 +76,7 @@ SETTINGS = {
     "inplace": "inplace",
     "batch_first": "batch_first",
 }
-STRAY_DEPTH = 3
+STRAY_DEPTH = 6
 
 
 def family_of(module: nn.Module) -> str:
@@ -120,6 +125,9 @@ def loss_name(subject: Subject) -> str | None:
     thing = subject.loss or subject.step
     if thing is None:
         return None
+    owner = getattr(thing, "__self__", None)  # of `Mine.apply` the class says more
+    if isinstance(owner, type) and issubclass(owner, torch.autograd.Function):
+        return owner.__name__
     return type(thing).__name__ if isinstance(thing, nn.Module) else getattr(thing, "__name__", type(thing).__name__)
 
 
@@ -205,26 +213,45 @@ def _trainable(thing: Any, depth: int, visited: set[int]) -> Iterator[torch.Tens
     elif isinstance(thing, nn.Module):
         yield from (p for p in thing.parameters() if p.requires_grad)
     elif depth > 0:
-        if isinstance(thing, dict):
-            children = list(thing.values())
-        elif isinstance(thing, list | tuple | set):
-            children = list(thing)
-        else:
-            children = list(getattr(thing, "__dict__", {}).values())
-        for child in children[:256]:
+        for child in _children(thing)[:256]:
             yield from _trainable(child, depth - 1, visited)
+
+
+def _children(thing: Any) -> list[Any]:
+    match thing:
+        case dict():
+            return list(thing.values())
+        case list() | tuple() | set() | frozenset() | ValuesView():
+            return list(thing)
+        case partial():
+            return [thing.func, *thing.args, *thing.keywords.values()]
+        case MethodType():
+            return [thing.__self__]
+        case FunctionType():
+            return [cell.cell_contents for cell in thing.__closure__ or () if not _is_empty(cell)]
+    slots = [getattr(thing, name, None) for kind in type(thing).__mro__ for name in getattr(kind, "__slots__", ())]
+    return [*getattr(thing, "__dict__", {}).values(), *slots]
+
+
+def _is_empty(cell: CellType) -> bool:
+    try:
+        cell.cell_contents  # noqa: B018
+    except ValueError:
+        return True
+    return False
 
 
 def _holder(value: Any) -> str:
     for kind in (list, dict, tuple, set):
         if isinstance(value, kind):
             return kind.__name__
+    if isinstance(value, FunctionType | MethodType | partial):
+        return "function"
     return "tensor" if isinstance(value, torch.Tensor) else "object"
 
 
 def _assignment(module: nn.Module, attribute: str) -> Location | None:
     """The line of the user's class that fills the attribute."""
-    pattern = re.compile(rf"self\.{re.escape(attribute)}\b\s*(:[^=]+)?=[^=]")
     for kind in type(module).__mro__:
         for method in vars(kind).values():
             if not inspect.isfunction(method) or kind.__module__.startswith("torch."):
@@ -233,6 +260,8 @@ def _assignment(module: nn.Module, attribute: str) -> Location | None:
                 lines, start = inspect.getsourcelines(method)
             except (OSError, TypeError):
                 continue
+            own = re.escape(method.__code__.co_varnames[0]) if method.__code__.co_varnames else "self"
+            pattern = re.compile(rf"\b{own}\.{re.escape(attribute)}\b\s*(:[^=]+)?=[^=]")
             for offset, text in enumerate(lines):
                 if pattern.search(text):
                     return locate(method.__code__.co_filename, start + offset)

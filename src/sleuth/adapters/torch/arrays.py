@@ -26,9 +26,13 @@ def to_numpy(array: Any) -> np.ndarray:
     return tensor.cpu().resolve_conj().resolve_neg().numpy()
 
 
+def is_meta(array: Any) -> bool:
+    """It has a shape and no values."""
+    return isinstance(array, torch.Tensor) and array.is_meta
+
+
 def array_facts(path: str, array: Any) -> ArrayFacts:
-    meta = isinstance(array, torch.Tensor) and array.is_meta
-    values = np.zeros(0) if meta else to_numpy(array)
+    values = np.zeros(0) if is_meta(array) else to_numpy(array)
     finite = values[np.isfinite(values)] if values.dtype.kind == "f" else values
     whole = float(np.mean(finite == np.floor(finite))) if finite.size and values.dtype.kind != "b" else float(bool(finite.size))
     return ArrayFacts(

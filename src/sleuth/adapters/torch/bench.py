@@ -16,11 +16,13 @@ from sleuth.adapters.torch.architecture import loss_name
 from sleuth.adapters.torch.failure import explain
 from sleuth.adapters.torch.failures.in_place import name_the_line
 from sleuth.adapters.torch.observing import Hearing
+from sleuth.adapters.torch.usage import calls_heard, detached, follow
 from sleuth.core.adapter import Bench, Gradients
-from sleuth.core.errors import Unsupported
+from sleuth.core.errors import Unsupported, UnusableInput
 from sleuth.core.observation import Failure, Observation
-from sleuth.core.subject import Parts, Subject, call_model
-from sleuth.core.tree import map_arrays
+from sleuth.core.subject import Parts, Subject, Usage, call_model
+from sleuth.core.tree import leaves, map_arrays
+from sleuth.core.words import kind_of
 
 # Used only where the user gave no optimiser: it memorises a batch at almost any scale.
 STAND_IN_LR = 1e-3
@@ -44,6 +46,8 @@ def open_bench(subject: Subject) -> Iterator[Bench]:
         note = f"the model cannot be copied ({type(error).__name__}: {error}); the original was used and put back"
     bench = TorchBench(model, loss, optimiser, subject.step, loss_name(subject) or "loss")
     bench.note = note
+    bench.known = _ids_of(subject.model, subject.optimizer)
+    _require_shapes(model)
     before = bench.snapshot()
     try:
         yield bench
@@ -70,12 +74,25 @@ class TorchBench(Bench):
         self.optimiser = self._stand_in(optimiser) if self._own_optimiser else optimiser
         self._modes = [(m, m.training) for m in model.modules()]
         self._latest: Parts | None = None
+        self.known: set[int] = set()  # what a closure holds is not copied: the user's own parameters, by id
+        self.first_names = {name for name, _ in model.named_parameters()}
 
     def _stand_in(self, given: Any) -> torch.optim.Optimizer | None:
         trainable = [p for p in self.model.parameters() if p.requires_grad]
         if callable(given):
             return given(self.model.parameters())
         return torch.optim.Adam(trainable, lr=STAND_IN_LR) if trainable else None
+
+    @property
+    def has_users_optimiser(self) -> bool:
+        return not self._own_optimiser
+
+    def known_parameters(self) -> set[int]:
+        """By id: of the copy and of the user's own objects, as far as the model knew them at first or an optimiser holds them."""
+        loss = self._loss.parameters() if isinstance(self._loss, nn.Module) else ()
+        held = [p for group in self.optimiser.param_groups for p in group["params"]] if self.optimiser is not None else []
+        own = (p for name, p in self.model.named_parameters() if name in self.first_names)
+        return self.known | {id(p) for p in (*own, *loss, *held)}
 
     def paths(self) -> tuple[str, ...]:
         return tuple(name for name, p in self.model.named_parameters() if p.requires_grad)
@@ -135,8 +152,10 @@ class TorchBench(Bench):
                     output = self._call(batch.inputs)
                     value = self._loss(output, batch.target) if self._loss is not None else None
         except Exception as error:
-            failure = self.explain_failure(error, hearing.phase)
-        yield from hearing.observations(step, value, batch.target, failed=failure is not None)
+            failure = explain(error, hearing.phase, self.model, hearing.listener.ops)
+        alone = None if self._step is not None or self._loss is None else lambda output: self._loss(output, batch.target)
+        with quiet():
+            yield from hearing.observations(step, value, batch.target, failure is not None, alone)
         if failure is None and (self._step is not None or self._loss is not None):
             failure = self._not_one_number(value)
         if failure is not None:
@@ -151,8 +170,8 @@ class TorchBench(Bench):
 
     def _require_scalar(self, loss: Any) -> None:
         if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
-            got = f"shape {tuple(loss.shape)}" if isinstance(loss, torch.Tensor) else f"a {type(loss).__name__}"
-            raise NotOneNumber(f"the loss is not one number but has {got}; average it: loss.mean(), or reduction='mean'")
+            got = f"a tensor of shape {tuple(loss.shape)}" if isinstance(loss, torch.Tensor) else kind_of(loss)
+            raise NotOneNumber(f"the loss is not one number but {got}; average it: loss.mean(), or reduction='mean'")
 
     def _call(self, inputs: Any) -> Any:
         return call_model(self.model, self.model.forward, inputs)
@@ -172,6 +191,25 @@ class TorchBench(Bench):
     def forward(self, inputs: Any) -> Any:
         with torch.no_grad():
             return self._call(_tensors(inputs))
+
+    @quiet()
+    def outputs(self, batch: Parts) -> tuple[Any, ...]:
+        heard: list[Any] = []
+        with torch.no_grad():
+            if self._step is None:
+                return (self.forward(batch.inputs),)
+            with calls_heard(self.model, lambda given, output: heard.append(detached(output))):
+                self._compute(batch)
+        return tuple(heard)
+
+    @quiet()
+    def usage(self, batch: Parts) -> Usage | None:
+        native, step = _native(batch), self._step
+        if step is None:
+            return None
+        paths = {id(a): path for path, a in leaves(batch.raw, _is_array)}
+        guess = frozenset(paths[id(a)] for _, a in leaves(batch.target, _is_array) if id(a) in paths)
+        return follow(self.model, native.raw, lambda: step(self.model, native.raw), guess)
 
     @quiet()
     def loss(self, batch: Parts) -> float:
@@ -226,6 +264,18 @@ class TorchBench(Bench):
             value = lr * float(group["lr"]) / first if first > 0 else lr
             group["lr"] = torch.as_tensor(value) if isinstance(group["lr"], torch.Tensor) else value
 
+    @property
+    def weight_decay(self) -> float | None:
+        if self.optimiser is None or self._own_optimiser:
+            return None
+        found = [float(g["weight_decay"]) for g in self.optimiser.param_groups if g.get("weight_decay") is not None]
+        return max(found, default=None)
+
+    def scale_weight_decay(self, factor: float) -> None:
+        for group in self.optimiser.param_groups if self.optimiser is not None else ():
+            if group.get("weight_decay") is not None:
+                group["weight_decay"] = group["weight_decay"] * factor
+
     def double(self) -> "TorchBench":
         try:
             model, loss = copy.deepcopy((self.model, self._loss))
@@ -252,6 +302,20 @@ class DoubleBench(TorchBench):
 
     def forward(self, inputs: Any) -> Any:
         return super().forward(_widen(inputs))
+
+
+def _ids_of(model: nn.Module, optimiser: Any) -> set[int]:
+    groups = optimiser.param_groups if isinstance(optimiser, torch.optim.Optimizer) else ()
+    return {id(p) for p in (*model.parameters(), *(p for group in groups for p in group["params"]))}
+
+
+def _require_shapes(model: nn.Module) -> None:
+    lazy = next((n for n, t in (*model.named_parameters(), *model.named_buffers()) if nn.parameter.is_lazy(t)), None)
+    if lazy is not None:
+        raise UnusableInput(
+            f"{lazy} has no shape yet, because its layer is lazy. Run the model once on a batch, model(x), before you make the "
+            "optimiser and hand it over."
+        )
 
 
 class NotOneNumber(ValueError):

@@ -60,6 +60,16 @@ class Listener(TorchFunctionMode):
     def layer(self) -> str:
         return self._stack[-1] if self._stack else ""
 
+    @property
+    def outside(self) -> bool:
+        """No layer is at work: what comes now comes from the user's loop."""
+        return not self._stack
+
+    @property
+    def inside(self) -> bool:
+        """Is the model, or a part of it, at work?"""
+        return bool(self._stack)
+
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         try:

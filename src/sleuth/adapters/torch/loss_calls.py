@@ -1,7 +1,7 @@
 """What the losses were given, from the ops of one listened step."""
 
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,10 +9,11 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from sleuth.adapters.torch.arrays import array_facts
+from sleuth.adapters.torch.arrays import array_facts, to_numpy
 from sleuth.adapters.torch.listening import Listener, Op, is_tensor
 from sleuth.adapters.torch.sums import axis_sums, exp_sums
 from sleuth.core.location import Location
+from sleuth.core.loss_family import recognise
 from sleuth.core.observation import Argument, LossCall
 from sleuth.core.tree import leaves
 
@@ -33,14 +34,19 @@ FAMILIES = {
     **dict.fromkeys(
         (
             "multilabel_soft_margin_loss", "margin_ranking_loss", "triplet_margin_loss", "triplet_margin_with_distance_loss",
-            "cosine_embedding_loss", "ctc_loss", "gaussian_nll_loss", "poisson_nll_loss",
+            "cosine_embedding_loss", "gaussian_nll_loss", "poisson_nll_loss",
         ),
         "other",
     ),
+    "ctc_loss": "ctc",
 }  # fmt: skip
 # Losses that compare element by element, and let shapes that differ broadcast; swapping their sides changes nothing.
 SYMMETRIC = ("mse", "l1", "huber")
 BROADCASTING = (*SYMMETRIC, "kl")
+# What a loss by hand may do to the output first.
+SQUASHING = {"softmax", "log_softmax", "sigmoid", "logsigmoid"}
+# Larger outputs are not put to a loss again to find out which one it is.
+ASKED = 1_000_000
 # Ops that move or round values without making new ones: the producer is looked for behind them.
 CARRIERS = {
     "view", "reshape", "flatten", "unflatten", "squeeze", "unsqueeze", "permute", "transpose", "t", "contiguous", "float",
@@ -55,7 +61,11 @@ ELEMENTWISE = {
     "div", "__truediv__", "__rtruediv__", "__rdiv__", "true_divide",
 }  # fmt: skip
 INVERSES = {"reciprocal", "__rtruediv__", "__rdiv__", "div", "true_divide", "__truediv__"}
+ROLES = {"input": "output", "output": "output", "log_probs": "output", "target": "target", "targets": "target"}
 SAME_MEANING = {"special_expit": "sigmoid", "expit": "sigmoid", "softmax2d": "softmax", "gumbel_softmax": "softmax"}
+
+
+Ask = Callable[[torch.Tensor], Any]
 
 
 @dataclass(frozen=True)
@@ -78,6 +88,7 @@ class LossNotes:
         self._sides: dict[int, set[str]] = {}
         self._calls: list[tuple[Op, Any]] = []
         self._blown: tuple[tuple[int, ...], Location | None, list[torch.Tensor]] | None = None
+        self._squashed: list[tuple[str, torch.Tensor, torch.Tensor]] = []  # the op, what it got, what it made
         listener.on_op.append(self._op)
         listener.on_failure.append(self._failure)
 
@@ -101,6 +112,9 @@ class LossNotes:
             self._calls.append((op, output))
         if op.name in ELEMENTWISE and self._blown is None:
             self._note_broadcast(op, output)
+        given = op.args[0] if op.args else None
+        if sides == {"output"} and op.name in SQUASHING and is_tensor(given) and is_tensor(output):
+            self._squashed.append((op.name, given, output))
 
     def _note_maker(self, op: Op, made: int) -> None:
         name = op.name.rstrip("_") if not op.name.startswith("__") else op.name
@@ -128,8 +142,11 @@ class LossNotes:
         """Both sides were given an axis for the other one, as in a Chamfer distance."""
         return all(1 in t.shape and self._last.get(id(t)) in AXIS_MAKERS for t in (one, other))
 
-    def calls(self, name: str, loss: Any, outputs: Any, target: Any) -> Iterator[LossCall]:
-        """Every call of a known loss; the user's own loss as a whole when there was none, or when it broadcasts."""
+    def calls(self, name: str, loss: Any, outputs: Any, target: Any, ask: Ask | None = None) -> Iterator[LossCall]:
+        """Every call of a known loss; the user's own loss as a whole when there was none, or when it broadcasts.
+
+        `ask` is the user's own loss at another output, where it can be called alone: its values tell which loss it is.
+        """
         value = scalar(loss)
         known = list(self.known_calls(loss))
         yield from known
@@ -139,9 +156,16 @@ class LossNotes:
         sides = (("output", outputs), ("target", target))
         if pair:
             sides = tuple((next(iter(self._sides[id(t)])), t) for t in pair)  # type: ignore[assignment]
-        arguments = tuple(self._argument(role, "other", t) for role, tree in sides for _, t in leaves(tree, is_tensor))
+        family, reduction = ("other", None) if pair else _recognised(loss, outputs, target, ask)
+        squashed = next((s for s in self._squashed if not _has_graph(loss) or _has_graph(s[2])), None)
+        options = {} if squashed is None else {"applies": squashed[0]}
+        if squashed is not None and family == "other" and not pair:
+            sides = (("output", squashed[1]), ("target", target))
+        arguments = tuple(self._argument(role, family, t) for role, tree in sides for _, t in leaves(tree, is_tensor))
         loss_shape = tuple(loss.shape) if is_tensor(loss) else ()
-        yield LossCall(name, "other", value, arguments, loss_shape, shape, None, {}, place, place, returned=mean_of(loss))
+        yield LossCall(
+            name, family, value, arguments, loss_shape, shape, reduction, options, place, place, returned=mean_of(loss)
+        )  # fmt: skip
 
     def known_calls(self, loss: Any) -> Iterator[LossCall]:
         for op, returned in self._calls:
@@ -200,7 +224,35 @@ class LossNotes:
         # What the model itself made is no truth to learn: the labels of a GAN, a student's own soft targets.
         if key == "target" and sides == {"output"}:
             return "other"
-        return {"input": "output", "target": "target", "output": "output"}.get(key, "other")
+        return ROLES.get(key, "other")
+
+
+def _recognised(loss: Any, outputs: Any, target: Any, ask: Ask | None) -> tuple[str, str | None]:
+    """Which loss a function of the user's own is, by its values; only where it takes one output and one target."""
+    output = [t for _, t in leaves(outputs, is_tensor)]
+    wanted = [t for _, t in leaves(target, is_tensor)]
+    if (
+        ask is None
+        or not is_tensor(outputs)
+        or len(wanted) != 1
+        or not output[0].is_floating_point()
+        or _has_no_values(output[0])
+    ):
+        return "other", None
+    values = output[0].detach()
+    # A function may drop the last axis of the output itself.
+    shape = wanted[0].shape if values.shape == (*wanted[0].shape, 1) else values.shape
+
+    def asked(point: np.ndarray) -> Any:
+        with torch.no_grad():
+            said = ask(torch.as_tensor(point).to(values).reshape(values.shape))
+        return to_numpy(said) if is_tensor(said) else said
+
+    return recognise(to_numpy(values).astype(np.float32).reshape(shape), to_numpy(wanted[0]), scalar(loss), asked)
+
+
+def _has_no_values(tensor: torch.Tensor) -> bool:
+    return tensor.is_meta or not 0 < tensor.numel() <= ASKED
 
 
 def bind(op: Op) -> dict[str, Any]:

@@ -29,6 +29,18 @@ def measure(arrays: Sequence[Any]) -> np.ndarray:
     return table
 
 
+def measure_quickly(tensors: list[torch.Tensor]) -> np.ndarray:
+    """The same without a look at each tensor first: nearly always all of them lie in host memory."""
+    if kernel.fused is not None:
+        table = np.empty((len(tensors), len(kernel.COLUMNS)))
+        try:
+            kernel.fused.measure(tensors, KINDS, table, None)
+            return table
+        except (RuntimeError, TypeError, ValueError):
+            pass
+    return measure(tensors)
+
+
 def _measure_lent(tensors: list[torch.Tensor]) -> np.ndarray:
     assert kernel.fused is not None
     table = np.zeros((len(tensors), len(kernel.COLUMNS)))

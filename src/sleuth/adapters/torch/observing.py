@@ -8,7 +8,7 @@ from torch import nn
 
 from sleuth import kernel
 from sleuth.adapters.torch.listening import Activity, ActivityNotes, Listener
-from sleuth.adapters.torch.loss_calls import LossNotes
+from sleuth.adapters.torch.loss_calls import Ask, LossNotes
 from sleuth.adapters.torch.origin import OriginNotes
 from sleuth.core.activation import pinned_share
 from sleuth.core.observation import Frame, Observation, Role, Units
@@ -35,13 +35,13 @@ class Hearing:
             self._output = output
             self._losses.mark(output, "output")
 
-    def observations(self, step: int, loss: Any, target: Any, failed: bool) -> Iterator[Observation]:
-        """`failed`: an exception cut the step short; then there are only the calls up to there."""
+    def observations(self, step: int, loss: Any, target: Any, failed: bool, ask: Ask | None = None) -> Iterator[Observation]:
+        """`failed`: an exception cut the step short; then there are only the calls up to there. `ask`: the loss alone."""
         yield from _frames(self._activity.notes, step)
         if failed:
             yield from self._losses.known_calls(None)
         elif loss is not None:
-            yield from self._losses.calls(self._loss_name, loss, self._output, target)
+            yield from self._losses.calls(self._loss_name, loss, self._output, target, ask)
         origin = self._origins.origin((self._output, loss), step)
         if origin is not None:
             yield origin

@@ -80,5 +80,7 @@ def _blame(found: Bad | None, before: list[Bad], op: Op, given: list[torch.Tenso
 
 def _range(tensor: torch.Tensor) -> tuple[float, float]:
     values = tensor.detach()
+    if values.is_meta:
+        return 0.0, 0.0
     values = values[torch.isfinite(values)] if values.is_floating_point() else values
     return (float(values.min()), float(values.max())) if values.numel() and not values.is_complex() else (0.0, 0.0)

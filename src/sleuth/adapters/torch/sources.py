@@ -4,7 +4,16 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset, default_collate
+from torch.utils.data import (
+    DataLoader,
+    Dataset,
+    IterableDataset,
+    RandomSampler,
+    SequentialSampler,
+    Subset,
+    TensorDataset,
+    default_collate,
+)
 
 from sleuth.core.adapter import Rows
 
@@ -21,7 +30,7 @@ def batches(source: Any, batch_size: int) -> Iterable[Any] | None:
 def rows(source: Any) -> Rows | None:
     """The data set below a loader, batched by the loader's own collate function. A Subset is looked through: drawing it
     at random hides the order in which inputs and targets were once put together."""
-    dataset = source.dataset if isinstance(source, DataLoader) else source
+    outer = dataset = source.dataset if isinstance(source, DataLoader) else source
     collate = source.collate_fn if isinstance(source, DataLoader) else default_collate
     while isinstance(dataset, Subset):
         dataset = dataset.dataset
@@ -30,7 +39,18 @@ def rows(source: Any) -> Rows | None:
     if isinstance(source, DataLoader) and source.batch_size is None and source.batch_sampler is None:
         return None  # its samples are batches already
 
+    bulk = type(dataset) is TensorDataset and collate is default_collate
+
     def take(positions: np.ndarray) -> Any:
+        if bulk:
+            return [tensor[positions] for tensor in dataset.tensors]  # type: ignore[union-attr]
         return collate([dataset[int(position)] for position in positions])
 
-    return Rows(len(dataset), take)  # type: ignore[arg-type]
+    return Rows(len(dataset), take, bulk, whole=outer is dataset and _draws_all(source))  # type: ignore[arg-type]
+
+
+def _draws_all(source: Any) -> bool:
+    sampler = source.sampler if isinstance(source, DataLoader) else None
+    if isinstance(sampler, RandomSampler):
+        return not sampler.replacement and len(sampler) == len(sampler.data_source)
+    return sampler is None or isinstance(sampler, SequentialSampler)

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 
 import torch
 
+from sleuth.adapters.torch.workers import workers_kept
 from sleuth.core.randomness import random_preserved
 from sleuth.core.subject import Subject
 
@@ -16,7 +17,8 @@ def preserved(subject: Subject) -> Iterator[None]:
     gradients = [(p, p.grad, None if p.grad is None else p.grad.clone()) for p in subject.model.parameters()]
     modes = [(m, m.training) for m in subject.model.modules()]
     sources = (subject.train, subject.validation)
-    with random_preserved(sources, kinds=(torch.Generator,), closed=(torch.Tensor, torch.nn.Module)):
+    closed = (torch.Tensor, torch.nn.Module)
+    with workers_kept(*sources), random_preserved(sources, kinds=(torch.Generator,), closed=closed):
         try:
             yield
         finally:

@@ -27,6 +27,13 @@ from sleuth.core.trial import StepEffect
     the loss stays what it was, however long it runs.""",
     fix="""Give the optimiser the parameters of this very model (model.parameters()) and a rate above zero; in an optimiser of
     your own, write into the parameter in place, as p.data.add_(...) does; p = p - ... only makes a new array.""",
+    decided_by="the weights before and after one step, bit by bit",
+    symptoms=(
+        "weights do not change",
+        "optimizer.step() does nothing",
+        "parameters are not updated",
+        "loss is exactly the same at every step",
+    ),
 )
 def step_changes_nothing(seen: Seen) -> Iterator[Evidence | NotExamined]:
     effect, settings = seen.one(StepEffect), seen.one(Settings)

@@ -38,6 +38,14 @@ CLASS_LOSSES = ("cross-entropy", "nll", "bce", "bce-logits", "hinge")
     rare ones drowns. Accuracy then looks good and says nothing.""",
     fix="""Weight the loss by class, loss = CrossEntropyLoss(weight=counts.sum() / (len(counts) * counts)) (pos_weight= for two
     classes), or draw rare classes more often with a WeightedRandomSampler; judge by recall per class.""",
+    decided_by="the number of labels of each class",
+    symptoms=(
+        "predicts only one class",
+        "always predicts the majority class",
+        "high accuracy but useless",
+        "recall of the rare class is zero",
+        "accuracy stuck at the share of the biggest class",
+    ),
 )
 def class_imbalance(seen: Seen, *, lopsided: float = LOPSIDED) -> Iterator[Evidence | NotExamined]:
     counts = seen.labels(Split.TRAIN)

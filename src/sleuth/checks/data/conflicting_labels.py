@@ -25,6 +25,13 @@ FEWEST = 4
     zero, and the gradients of the two pull against each other.""",
     fix="""Look at the pair named here. Keep one label for each input, drop the pair, or give the model the feature by which the
     two differ.""",
+    decided_by="the labels of samples whose inputs are equal",
+    symptoms=(
+        "the same input with different labels",
+        "contradictory or noisy labels",
+        "training accuracy does not reach 100 %",
+        "loss does not reach zero",
+    ),
 )
 def conflicting_labels(seen: Seen, *, share: float = SHARE) -> Iterator[Evidence | NotExamined]:
     trial = seen.one(Repeats)
@@ -35,6 +42,8 @@ def conflicting_labels(seen: Seen, *, share: float = SHARE) -> Iterator[Evidence
         yield NotExamined("equal inputs are natural here, so they may have different outcomes")
         return
     if trial.conflict is None or trial.conflicting < FEWEST or trial.conflicting / trial.samples < share:
+        if not trial.complete:
+            yield NotExamined(f"only a part of the data was read: {trial.samples} samples hold no suspicious equals")
         return
     one, label, other, another = trial.conflict
     yield Evidence(

@@ -30,6 +30,13 @@ BLANK = 0.05
     why="""A column that is the same for every sample tells nothing apart: a join that failed, a sensor that stood still, the
     wrong column cut out. A blank sample carries a label and nothing to learn it from.""",
     fix="""Look at how this column is made: np.unique(x[:, i]). Repair its source, or drop it: x = np.delete(x, i, axis=1).""",
+    decided_by="the smallest and largest value of each column over all samples",
+    symptoms=(
+        "a column is always the same",
+        "feature has zero variance",
+        "some samples are all zero",
+        "std is zero, dividing by it gives nan",
+    ),
 )
 def constant_feature(seen: Seen, *, blank: float = BLANK) -> Iterator[Evidence | NotExamined]:
     batches = [b for b in seen.batches(Split.TRAIN) if b.inputs]

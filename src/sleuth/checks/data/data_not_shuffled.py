@@ -44,6 +44,15 @@ MOSTLY = 0.5
     why="""Each step learns from its batch alone. When batches come sorted by class, a step unlearns what the one before
     it learned, and normalisation sees one class at a time; in a fixed order the same samples always meet.""",
     fix="Shuffle in the loader: DataLoader(data, batch_size=…, shuffle=True).",
+    decided_by="how often the label changes from sample to sample, against a random order",
+    symptoms=(
+        "loss jumps up and down in a pattern",
+        "forgot shuffle=True",
+        "predicts only the last class",
+        "loss oscillates within each epoch",
+        "accuracy drops at the start of every epoch",
+        "batches hold only one class",
+    ),
 )
 def data_not_shuffled(seen: Seen, *, few_runs: float = FEW_RUNS) -> Iterator[Evidence | NotExamined]:
     order = seen.one(Order)

@@ -22,6 +22,14 @@ SPEAKS_OF_DTYPES = re.compile(r"dtype|datatype|scalar type|Input type \(|not imp
     why="""A layer multiplies its inputs with its weights, and both must have the same dtype. NumPy makes float64, image files
     give uint8 and tables of counts give integers, while the weights are float32.""",
     fix="Convert where the data is made: x = x.astype(np.float32), or torch.as_tensor(x, dtype=torch.float32).",
+    decided_by="the dtypes of the inputs against those of the weights",
+    symptoms=(
+        "expected scalar type Float but found Double",
+        "mat1 and mat2 must have the same dtype",
+        "input type (torch.cuda.ByteTensor) and weight type should be the same",
+        "expected Long or Int but got Float for embedding indices",
+        "uint8 images fed to the model",
+    ),
 )
 def input_dtype(seen: Seen) -> Iterator[Evidence | NotExamined]:
     failure = next((f for f in seen.all(Failure) if f.phase == "forward"), None)

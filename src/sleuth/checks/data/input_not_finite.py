@@ -37,6 +37,15 @@ MOST_NAMED = 3
     then after one step all weights. Most often a value is missing in a table, or a scaling divided by zero.""",
     fix="""Fill or drop what is missing before training: x = torch.nan_to_num(x), or rows = np.isfinite(x).all(1); x, y = x[rows],
     y[rows]. If a scaling made them, add a small epsilon to its divisor.""",
+    decided_by="the count of NaN and Inf in each column of the batches",
+    symptoms=(
+        "loss is nan",
+        "loss is nan from the first batch",
+        "nan in the input data",
+        "inputs contain inf",
+        "missing values in the data",
+        "output is nan for some samples",
+    ),
 )
 def input_not_finite(seen: Seen) -> Iterator[Evidence]:
     bad = [b for b in seen.all(Batch) if any(_counts(facts, b) for facts in b.inputs)]

@@ -68,6 +68,16 @@ NORMALISING = ("batchnorm", "norm")
     and its gradient alike; features on different scales need different rates, and the largest decides alone.""",
     fix="""Standardise each feature with the training set's figures, x = (x - x.mean(0)) / (x.std(0) + 1e-8), and reuse those
     figures for validation.""",
+    decided_by="mean, spread and range of each input column",
+    symptoms=(
+        "loss does not decrease",
+        "loss is nan",
+        "loss is huge at the start",
+        "features on very different scales",
+        "raw pixels from 0 to 255",
+        "accuracy does not improve",
+        "cannot find a learning rate that works",
+    ),
 )
 def input_not_normalised(
     seen: Seen, *, huge: float = HUGE, tiny: float = TINY, apart: float = APART

@@ -31,6 +31,13 @@ from sleuth.core.stage import Confidence, Severity, Stage
     weight NaN. Most often a label is missing, or a logarithm of zero was taken.""",
     fix="""Drop the samples without a target: rows = np.isfinite(y); x, y = x[rows], y[rows]. If some targets are meant to be
     missing, leave them out of the loss: known = ~torch.isnan(y); loss = criterion(output[known], y[known]).""",
+    decided_by="the count of NaN and Inf among the targets",
+    symptoms=(
+        "loss is nan",
+        "nan in the labels",
+        "targets contain inf",
+        "missing labels",
+    ),
 )
 def target_not_finite(seen: Seen) -> Iterator[Evidence | NotExamined]:
     batches = [b for b in seen.all(Batch) if b.target is not None]

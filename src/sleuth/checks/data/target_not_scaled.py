@@ -48,6 +48,14 @@ OBSERVED = 8
     too small for the rest.""",
     fix="""Standardise the target with the training set's figures, y = (y - mean) / std, and undo it for predictions; or set the
     last bias to the mean and multiply the outputs by the standard deviation.""",
+    decided_by="mean and spread of the targets against the untrained model's answers",
+    symptoms=(
+        "regression loss is huge",
+        "mse in the thousands",
+        "model predicts the mean for everything",
+        "loss is nan in regression",
+        "regression does not learn",
+    ),
 )
 def target_not_scaled(seen: Seen, *, far: float = FAR, wide: float = WIDE) -> Iterator[Evidence | NotExamined]:
     calls = [c for c in seen.all(LossCall) if _is_regression(c)]

@@ -38,6 +38,15 @@ IGNORED = -100
     why="""A model with K outputs knows the classes 0 to K-1. An index outside stops the loss with a message that hides its cause
     on a GPU, or reads memory that means nothing. Losses on probabilities likewise know only targets from 0 to 1.""",
     fix="Count classes from zero: y = y - y.min(); or give the last layer as many outputs as there are classes.",
+    decided_by="the smallest and largest label against the number of outputs",
+    symptoms=(
+        "Target 10 is out of bounds",
+        "device-side assert triggered",
+        "Assertion `t >= 0 && t < n_classes` failed",
+        "labels start at 1",
+        "all elements of target should be between 0 and 1",
+        "BCE loss is negative",
+    ),
 )
 def target_out_of_range(seen: Seen) -> Iterator[Evidence | NotExamined]:
     calls = [c for c in seen.all(LossCall) if c.family in (*CLASS_LOSSES, *PROBABILITY_LOSSES)]

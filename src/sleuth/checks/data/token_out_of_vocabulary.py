@@ -19,10 +19,20 @@ from sleuth.core.stage import Confidence, Severity, Stage
     the table: an index error on a CPU, a cryptic assertion on a GPU.""",
     fix="""Build the embedding with one row more than the largest id, or map unknown ids to a token that the
     vocabulary has.""",
+    decided_by="the largest id against the rows of the embedding",
+    symptoms=(
+        "IndexError: index out of range in self",
+        "token id larger than the vocabulary",
+        "embedding index out of range",
+        "device-side assert triggered in embedding",
+        "Assertion `srcIndex < srcSelectDimSize` failed",
+    ),
 )
 def token_out_of_vocabulary(seen: Seen) -> Iterator[Evidence | NotExamined]:
     tables = {layer.path: layer for layer in seen.one(Architecture).layers if layer.family == "embedding"}
     ids = _widest(seen)
+    if not tables and not ids:
+        return  # nothing is looked up
     if not tables or not ids:
         yield NotExamined("no integer ids are fed to an embedding")
         return

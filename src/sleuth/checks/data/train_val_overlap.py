@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
 from sleuth.core.stage import Confidence, Severity, Stage
-from sleuth.core.trial import Matches, Overlap
+from sleuth.core.trial import Alike, Matches, Overlap, Resemblance
 
 # A model can answer by heart what it was trained on: with this share of such samples the measured error may be 5 %
 # too small, as much as the differences by which people choose between models.
@@ -20,6 +20,10 @@ NATURAL = 0.5
 CHANCE = 1e-4
 # Nothing is impossible: data sets hold a slip here and there.
 LEAST_NATURAL = 0.002
+# 0: near-duplicates are not looked for. 0.1 counts samples as such that differ by a tenth of what is usual between two, in
+# squared distance (of token sequences: by about a tenth of their words): images encoded anew, brightened or cropped by
+# a little, rows with some noise, a sentence with another word in it.
+NEAR = 0.0
 # 99 % one-sided.
 Z = 2.33
 
@@ -36,17 +40,34 @@ Z = 2.33
     fix="""Split before anything is copied, oversampled or augmented, and by person, document or recording where one gives
     several samples. To drop the equals: seen = {x.tobytes() for x in x_train}; keep = [x.tobytes() not in seen for x in x_val];
     x_val, y_val = x_val[keep], y_val[keep].""",
+    decided_by="fingerprints of the validation samples against those of training",
+    symptoms=(
+        "validation accuracy too good to be true",
+        "validation accuracy is 100 %",
+        "validation as good as training but test is bad",
+        "data leak between train and test",
+        "good in validation, bad in production",
+    ),
 )
 def train_val_overlap(
-    seen: Seen, *, error_share: float = ERROR_SHARE, warning_share: float = WARNING_SHARE
+    seen: Seen, *, error_share: float = ERROR_SHARE, warning_share: float = WARNING_SHARE, near: float = NEAR
 ) -> Iterator[Evidence | NotExamined]:
     overlap = seen.one(Overlap)
+    found = seen.maybe(Resemblance)
+    alike = found.across if found is not None and near > 0 else None
     for matches, exact in ((overlap.exact, True), (overlap.rounded, False)):
         natural = natural_rate(matches, overlap)
         if natural <= NATURAL and _stands_out(matches, natural) and _excess(matches, natural, overlap) >= warning_share:
-            yield _evidence(overlap, matches, natural, exact, error_share)
+            yield _evidence(overlap, matches, natural, exact, error_share, alike)
             return
-    if natural_rate(overlap.exact, overlap) > NATURAL:
+    many = alike is not None and alike.found >= FEWEST and alike.share >= warning_share
+    if alike is not None and many and not alike.is_natural:
+        yield _near(alike, error_share)
+    elif many:
+        yield NotExamined(f"at near = {near:g} samples resemble each other by nature; set a smaller one to find copies")
+    elif near > 0 and alike is None:
+        yield NotExamined("near-duplicates were asked for, but samples could not be compared in the time")
+    elif natural_rate(overlap.exact, overlap) > NATURAL:
         repeated = overlap.exact.train_repeated / overlap.train_samples
         yield NotExamined(
             f"equal inputs are natural here: {repeated:.0%} of the training samples have an equal within training, "
@@ -98,7 +119,28 @@ def _excess(matches: Matches, natural: float, overlap: Overlap) -> float:
     return max(0.0, (share - repeated) / (1 - repeated))
 
 
-def _evidence(overlap: Overlap, matches: Matches, natural: float, exact: bool, error_share: float) -> Evidence:
+def _near(alike: Alike, error_share: float) -> Evidence:
+    return Evidence(
+        summary=f"no equals, but {_resembling(alike)}",
+        where="validation",
+        fix="Look at the pairs that are named; split by person, document or recording, so that both fall on the same side.",
+        numbers=alike.numbers(),
+        severity=Severity.ERROR if alike.share >= error_share else Severity.WARNING,
+        strength=alike.share / error_share,
+    )
+
+
+def _resembling(alike: Alike) -> str:
+    pairs = ", ".join(f"validation {i} resembles {j} of training (difference {d:.2g})" for i, j, d in alike.examples[:3])
+    return (
+        f"{alike.found} of {alike.asked} validation samples that were compared with all {alike.others} of training "
+        f"({alike.share:.0%}) have a near-duplicate there, counted as they are read: {pairs}"
+    )
+
+
+def _evidence(
+    overlap: Overlap, matches: Matches, natural: float, exact: bool, error_share: float, alike: Alike | None
+) -> Evidence:
     excess = _excess(matches, natural, overlap)
     share = matches.found / overlap.validation_samples
     how = "" if exact else " up to float noise"
@@ -107,6 +149,10 @@ def _evidence(overlap: Overlap, matches: Matches, natural: float, exact: bool, e
         f"{matches.found} of {overlap.validation_samples} validation samples ({share:.0%}) stand in the training set{how}, "
         f"counted as they are read: validation {pairs} of training"
     )
+    if not overlap.complete:
+        text += "; these are not all samples there are"
+    if alike is not None and alike.found and not alike.is_natural:
+        text += f". Beside these, {_resembling(alike)}"
     return Evidence(
         summary=text,
         where="validation",
@@ -118,6 +164,7 @@ def _evidence(overlap: Overlap, matches: Matches, natural: float, exact: bool, e
             "natural_share": natural,
             "validation_samples": overlap.validation_samples,
             "train_samples": overlap.train_samples,
+            **(alike.numbers() if alike is not None else {}),
         },
         severity=Severity.ERROR if excess >= error_share else Severity.WARNING,
         confidence=Confidence.CERTAIN if exact else Confidence.LIKELY,

@@ -26,6 +26,16 @@ STRETCHED = 2.0
     different task: the measured loss says nothing about how well training went.""",
     fix="""Put validation through the same preprocessing, with the mean and standard deviation computed on the
     training set.""",
+    decided_by="mean and spread of each column in training against validation",
+    symptoms=(
+        "validation worse than training",
+        "validation loss is huge",
+        "val loss goes up",
+        "test accuracy far below training accuracy",
+        "overfitting",
+        "good in training, bad on new data",
+        "forgot to normalise the validation set",
+    ),
 )
 def train_val_shift(seen: Seen, *, moved: float = MOVED, stretched: float = STRETCHED) -> Iterator[Evidence | NotExamined]:
     train, validation = seen.features(Split.TRAIN), seen.features(Split.VALIDATION)

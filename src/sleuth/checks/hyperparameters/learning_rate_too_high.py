@@ -46,6 +46,17 @@ NEAR = 1.5
     why="""Each step follows the slope at one point. A step that is too long leaps over the valley and lands higher than it
     began, so the loss swings, rises, or the weights end where no gradient is left.""",
     fix="Lower the learning rate.",
+    decided_by="short trainings from the same start at your rate and at smaller ones",
+    symptoms=(
+        "loss goes down then nan",
+        "loss is nan",
+        "loss does not decrease",
+        "loss goes up",
+        "loss explodes",
+        "loss oscillates",
+        "accuracy does not improve",
+        "predicts only one class",
+    ),
 )
 def learning_rate_too_high(
     seen: Seen, *, clear_fall: float = CLEAR_FALL, little: float = LITTLE

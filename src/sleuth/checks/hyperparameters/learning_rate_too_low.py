@@ -37,6 +37,15 @@ NOISES = 5.0
     why="""The loss falls by about the rate times the square of the gradient a step. A rate that is hundreds of times too small
     needs hundreds of times the steps, and looks as if nothing was learned at all.""",
     fix="Raise the learning rate.",
+    decided_by="short trainings from the same start at your rate and at larger ones",
+    symptoms=(
+        "training is slow",
+        "loss decreases very slowly",
+        "loss does not decrease",
+        "takes forever to converge",
+        "weights do not change much",
+        "accuracy does not improve",
+    ),
 )
 def learning_rate_too_low(
     seen: Seen, *, factor: float = FACTOR, little: float = LITTLE, clear_fall: float = CLEAR_FALL
@@ -50,7 +59,7 @@ def learning_rate_too_low(
     if end is None or not better:
         return
     gain, rate, lower = max(better)
-    if gain < max(clear_fall * abs(start), NOISES * test.noise / 2) or start - end > little * gain:
+    if gain < max(clear_fall * abs(start), NOISES * _error(test, rate)) or start - end > little * gain:
         return
     if not seen.one(Overfit).plain:
         yield NotExamined("this loss need not fall while training works")
@@ -64,3 +73,10 @@ def learning_rate_too_low(
         first_step=1,
         strength=rate / test.current / factor,
     )
+
+
+def _error(test: RangeTest, rate: float) -> float:
+    """The standard error of what a rate gained; where that is not known, from the differences between batches."""
+    errors = dict(zip((r for r, _, _ in test.runs), test.gain_errors, strict=False))
+    known = errors.get(rate)
+    return known if known is not None else test.noise / 2

@@ -39,6 +39,15 @@ LARGEST_EPSILON = 1.0
     why="""A rate of zero changes nothing and a negative one climbs; averages that never forget do not follow the gradient.
     Such values mostly come from whole-number division, a swapped argument or a sign.""",
     fix="Set the learning rate above zero, momentum and betas below one, and epsilon between 1e-8 and 0.1.",
+    decided_by="learning rate, momentum, betas and epsilon against what can work",
+    symptoms=(
+        "weights do not change",
+        "learning rate is zero",
+        "integer division makes the learning rate zero",
+        "momentum above 1",
+        "loss goes up from the first step",
+        "negative learning rate",
+    ),
 )
 def optimiser_setting_odd(
     seen: Seen, *, longest_average: float = LONGEST_AVERAGE, largest_epsilon: float = LARGEST_EPSILON

@@ -18,6 +18,14 @@ from sleuth.core.stage import Confidence, Severity, Stage
     number or has no recorded computation, and it cannot go on when a tensor it needs was changed or freed meanwhile.""",
     fix="""Make the loss one number that depends on the weights, write in-place operations (x += y, relu_) as new tensors, and
     detach what is carried from one step to the next.""",
+    decided_by="the exception itself, with the operation that made the tensor",
+    symptoms=(
+        "one of the variables needed for gradient computation has been modified by an inplace operation",
+        "Trying to backward through the graph a second time",
+        "grad can be implicitly created only for scalar outputs",
+        "element 0 of tensors does not require grad and does not have a grad_fn",
+        "backward raises an error",
+    ),
 )
 def backward_fails(seen: Seen) -> Iterator[Evidence | NotExamined]:
     failures = [f for f in seen.all(Failure) if f.phase == "backward"]

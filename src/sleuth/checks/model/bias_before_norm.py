@@ -1,11 +1,11 @@
 """A bias that the next normalisation takes away again."""
 
 from collections.abc import Iterator
-from itertools import pairwise
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.observation import Architecture, Layer, Role
+from sleuth.core.flow import WEIGHTY, Chain, chain_to, users
 from sleuth.core.stage import Confidence, Severity, Stage
+from sleuth.core.trial import Flow
 
 
 @check(
@@ -13,27 +13,42 @@ from sleuth.core.stage import Confidence, Severity, Stage
     stage=Stage.MODEL,
     severity=Severity.HINT,
     confidence=Confidence.CERTAIN,
-    reads=(Architecture, Role.ACTIVATION),
+    reads=(Flow,),
     title="A bias is removed by the norm that follows",
-    why="""Batch-norm subtracts the mean of each feature, and with it any constant that was added before: the bias
-    gets no gradient, takes memory, and does nothing. The norm has a bias of its own.""",
+    why="""Batch norm and instance norm subtract the mean of each channel, and with it any constant that was added before: the
+    bias gets no gradient, takes memory, and does nothing. A norm with affine=True has a bias of its own.""",
     fix="""Pass bias=False to the layer before the normalisation.""",
+    decided_by="whether a normalisation follows right after a bias",
+    symptoms=(
+        "bias before batch norm",
+        "some biases have no gradient",
+        "should I use bias=False",
+        "useless parameters",
+    ),
 )
 def bias_before_norm(seen: Seen) -> Iterator[Evidence | NotExamined]:
-    layers = {layer.path: layer for layer in seen.one(Architecture).layers}
-    ran = [layers[t.path] for t in seen.first(Role.ACTIVATION) if t.path in layers]
-    found = [(a, b) for a, b in pairwise(ran) if _wasted(a, b)]
+    flow = seen.one(Flow)
+    used = users(flow)
+    norms = [i for i, o in enumerate(flow.operations) if o.settings.get("centres") is not None]
+    chains = [chain for i in norms if (chain := chain_to(flow, i, ("reshape",), used)) and _wasted(chain)]
+    found = {(chain.first.layer, chain.last.layer): chain for chain in chains}  # a layer may run several times
     if found:
-        layer, norm = found[0]
+        first, norm = (next(iter(found.values())).first, next(iter(found.values())).last)
         more = f", and {len(found) - 1} more like it" if len(found) > 1 else ""
         yield Evidence(
-            where=layer.path,
-            summary=f"the bias of {layer.path} ({layer.kind}) is subtracted by {norm.path} ({norm.kind}) right after it{more}",
+            where=first.layer or first.name,
+            location=first.location,
+            summary=f"the bias of {first.layer or first.name} is subtracted by {norm.layer or norm.name} ({norm.name}) "
+            f"right after it{more}",
             numbers={"layers": len(found)},
             strength=len(found),
         )
 
 
-def _wasted(layer: Layer, norm: Layer) -> bool:
-    weighty = layer.family in ("linear", "conv") and layer.settings.get("bias") is True
-    return weighty and norm.family == "batchnorm" and layer.settings.get("out") == norm.settings.get("in")
+def _wasted(chain: Chain) -> bool:
+    """Is the bias one number a channel, for the very channels whose mean is taken away?"""
+    return (
+        chain.first.family in WEIGHTY
+        and chain.first.settings.get("bias") is True
+        and chain.features() == (chain.last.settings["centres"], False)
+    )

@@ -9,7 +9,10 @@ from sleuth.core.check import Evidence, NotExamined, Seen, check
 from sleuth.core.observation import Role, Units
 from sleuth.core.stage import Severity, Stage
 
-RECTIFIERS = ("relu", "relu6")
+# Where these say zero their slope is zero as well. GELU, SiLU and hard swish are zero at zero too, but not flat there.
+RECTIFIERS = ("relu", "relu6", "hardshrink", "softshrink", "threshold")
+SHRINKERS = ("hardshrink", "softshrink", "threshold")
+SHRUNK = "Lower the threshold of the activation (lambd, or threshold) below the size that its inputs really have."
 DEAD_SHARE = 0.5
 # Over this many samples a unit that fires for one in twenty stays silent with a probability of 4 %.
 LEAST_SAMPLES = 64
@@ -46,16 +49,25 @@ MOST_CALLS = 4
     ),
     title="Most units of a layer are zero for every sample",
     why="""A ReLU that is off for every sample passes neither signal nor gradient, so nothing can bring it back. Large negative
-    biases, a step that was too large or inputs far from zero push units there.""",
+    biases, a step that was too large or inputs far from zero push units there; so does a threshold above all that arrives.""",
     fix="""Start biases at zero and weights with nn.init.kaiming_normal_, lower the learning rate, or use LeakyReLU or GELU, which
     never switch off entirely.""",
+    decided_by="how many units are zero for every sample",
+    symptoms=(
+        "dead relu",
+        "activations are all zero",
+        "most neurons never fire",
+        "gradients are zero",
+        "loss stuck",
+        "predicts the same for everything",
+    ),
 )
 def dead_units(
     seen: Seen, *, dead_share: float = DEAD_SHARE, least_samples: int = LEAST_SAMPLES
 ) -> Iterator[Evidence | NotExamined]:
     layers = [units for units in _merged(seen.all(Units)) if units.activation in RECTIFIERS]
     if not layers:
-        yield NotExamined("no ReLU was seen at work")
+        yield NotExamined("no ReLU or other activation that switches units off was seen at work")
         return
     few = [u for u in layers if u.samples < least_samples]
     if len(few) == len(layers):
@@ -63,17 +75,28 @@ def dead_units(
         return
     for units in layers:
         count = len(units.nonzero)
-        dead = int(np.count_nonzero(units.nonzero == 0))
+        dead = int(np.count_nonzero(_is_off(units)))
         limit = dead_share + COIN * 0.5 / count**0.5
         whole = dead == count and count >= LEAST_UNITS
         if units.samples >= least_samples and (whole or dead > limit * count):
             word = "All" if whole else f"{dead} of the"
             yield Evidence(
                 where=units.path,
-                summary=f"{word} {count} units of {units.path} are zero for each of {units.samples} samples",
+                summary=f"{word} {count} units of {units.path} are {_value(units)} for each of {units.samples} samples",
                 numbers={"dead": dead, "units": count, "samples": units.samples},
+                fix=SHRUNK if units.activation in SHRINKERS else None,
                 strength=dead / count / dead_share + (1.0 if whole else 0.0),
             )
+
+
+def _is_off(units: Units) -> np.ndarray:
+    """nn.Threshold puts any number in the place of what is too small, not zero alone."""
+    return np.asarray(units.min == units.max if units.activation == "threshold" else units.nonzero == 0)
+
+
+def _value(units: Units) -> str:
+    values = units.max[_is_off(units)]
+    return "zero" if not values.any() else f"{values[0]:.3g}"
 
 
 def _merged(observed: list[Units]) -> list[Units]:

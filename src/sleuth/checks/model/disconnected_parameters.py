@@ -10,28 +10,55 @@ from sleuth.core.trial import Connection, Cut
 
 # A pooler or classifier that came with a pretrained model and stays unused is a small part; a forgotten branch is not.
 SMALL_SHARE = 0.05
+NUMPY = "the values leave for NumPy and lose their graph"
 WORDS = {
     "detach": "detach() takes the values out of the graph",
     "detach_": "detach_() takes the values out of the graph",
     "data": ".data takes the values out of the graph",
     "no_grad": "this runs under torch.no_grad(), which records no graph",
-    "argmax": "argmax has no gradient",
-    "numpy": "the values leave for NumPy and lose their graph",
-    "__array__": "the values leave for NumPy and lose their graph",
+    "inference_mode": "this runs under torch.inference_mode(), which records no graph",
+    "wrapped": "the values come here in a new tensor (nn.Parameter(…), Variable(…)), which nothing made",
+    "numpy": NUMPY,
+    "__array__": NUMPY,
     "tolist": "the values leave for a Python list and lose their graph",
     "item": "item() makes a plain number without a graph",
+    "__float__": "float(…) makes a plain number without a graph",
+    "__int__": "int(…) makes a plain number without a graph",
     "tensor": "torch.tensor(...) copies the values without their graph",
+    "new_tensor": "new_tensor(...) copies the values without their graph",
+    "sample": "sample() draws without a graph",
 }
+BLOCK = "Take this line out of the torch.{}() block or decorator."
+WRAPPED = "Remove torch.tensor(...): use the tensor as it is, or torch.stack([...]) for several."
+STAY = "Stay in torch: replace the NumPy computation by the torch functions of the same name."
+NUMBER = "Remove {} where the value goes on into the loss; keep the tensor."
+STEPS = "Keep the value itself in training, or pass its gradient straight through: h = h + ({}(h) - h).detach()."
+SCORES = "Feed the scores themselves, or softmax of them, instead of {}."
 CURES = {
     "detach": "Remove the .detach(): write h instead of h.detach().",
+    "detach_": "Remove the .detach_().",
     "data": "Remove the .data: write h instead of h.data.",
-    "no_grad": "Take this line out of the torch.no_grad() block or decorator.",
-    "argmax": "Feed the scores themselves, or softmax of them, instead of argmax.",
-    "tensor": "Remove torch.tensor(...): use the tensor as it is, or torch.stack([...]) for several.",
-    "numpy": "Stay in torch: replace the NumPy computation by the torch functions of the same name.",
+    "no_grad": BLOCK.format("no_grad"),
+    "inference_mode": BLOCK.format("inference_mode"),
+    "wrapped": "Use the tensor as it is, without nn.Parameter(…) or Variable(…) around it.",
+    "tensor": WRAPPED,
+    "new_tensor": WRAPPED,
+    "numpy": STAY,
+    "__array__": STAY,
     "tolist": "Stay in torch: replace the Python list by tensor operations.",
-    "item": "Remove .item() where the value goes on into the loss.",
+    "item": NUMBER.format(".item()"),
+    "__float__": NUMBER.format("float(…)"),
+    "__int__": NUMBER.format("int(…)"),
+    "sample": "Draw with rsample() instead of sample(), or train through log_prob(sample).",
+    **{name: SCORES.format(name) for name in ("argmax", "argmin", "argsort", "topk", "multinomial", "sort", "max", "min")},
+    **{name: STEPS.format(name) for name in ("round", "floor", "ceil", "trunc", "sign", "heaviside", "bernoulli")},
+    **{
+        name: "Use sigmoid(h) in place of the comparison, which has no gradient." for name in ("gt", "ge", "lt", "le", "eq", "ne")
+    },
+    **{name: "Keep it floating: whole numbers have no gradient." for name in ("long", "int", "short", "byte", "bool")},
 }
+# Under these a second copy of a network is kept that only follows the first: a momentum teacher, a target network.
+FOLLOWING = ("no_grad", "inference_mode", "detach", "data")
 
 
 @check(
@@ -59,6 +86,16 @@ CURES = {
     why="""A parameter gets its gradient along the chain of operations between it and the loss. Where the chain is cut, or the
     result is never used, the parameter stays as it started, without any message.""",
     fix="Let what the layer computes flow into the loss without detach, .data, no_grad, NumPy or argmax on the way.",
+    decided_by="which parameters the loss reaches, walking its graph back",
+    symptoms=(
+        "gradient is None",
+        "grad is None for some layers",
+        "weights do not change in some layers",
+        "detach cuts the graph",
+        "Expected to have finished reduction in the prior iteration",
+        "element 0 of tensors does not require grad and does not have a grad_fn",
+        "gradients are zero",
+    ),
 )
 def disconnected_parameters(seen: Seen, *, small_share: float = SMALL_SHARE) -> Iterator[Evidence | NotExamined]:
     found = seen.one(Connection)
@@ -69,6 +106,9 @@ def disconnected_parameters(seen: Seen, *, small_share: float = SMALL_SHARE) -> 
         return
     paths = {p.path for p in missing}
     cut = next((c for c in found.cuts if paths & set(c.parameters)), None)
+    if cut is not None and cut.operation in FOLLOWING and (leader := _followed(missing, known, found)) is not None:
+        yield NotExamined(f"{missing[0].path} and its neighbours may be a copy that follows {leader}, as a momentum teacher does")
+        return
     if cut is not None:
         yield _cut_off(cut, [p for p in missing if p.path in cut.parameters], found)
         return
@@ -80,7 +120,10 @@ def disconnected_parameters(seen: Seen, *, small_share: float = SMALL_SHARE) -> 
 
 
 def _cut_off(cut: Cut, behind: list[Parameter], found: Connection) -> Evidence:
-    how = WORDS.get(cut.operation, f"{cut.operation} has no gradient") + (f" in {cut.layer}" if cut.layer else "")
+    # A distribution draws under no_grad of its own.
+    drawn = cut.operation == "no_grad" and cut.location is not None and ".sample(" in cut.location.text
+    operation = "sample" if drawn else cut.operation
+    how = WORDS.get(operation, f"{operation} has no gradient") + (f" in {cut.layer}" if cut.layer else "")
     if len(behind) == found.parameters:
         who = f"none of the {found.parameters} parameters gets a gradient"
     else:
@@ -89,9 +132,9 @@ def _cut_off(cut: Cut, behind: list[Parameter], found: Connection) -> Evidence:
         where=behind[0].layer or behind[0].path,
         location=cut.location,
         summary=f"{who}, {_names(behind)}: {how}",
-        numbers={"without_gradient": len(behind), "parameters": found.parameters, "operation": cut.operation},
+        numbers={"without_gradient": len(behind), "parameters": found.parameters, "operation": operation},
         confidence=Confidence.CERTAIN if cut.certain else Confidence.LIKELY,
-        fix=CURES.get(cut.operation),
+        fix=CURES.get(operation),
         strength=float(len(behind)),
     )
 
@@ -110,6 +153,17 @@ def _unused(missing: list[Parameter], share: float, found: Connection, small_sha
         fix="Use what the layer returns in forward (h = self.layer(h)), or remove the layer.",
         strength=share / small_share,
     )
+
+
+def _followed(missing: list[Parameter], known: dict[str, Parameter], found: Connection) -> str | None:
+    """The part of the model that has the same parameters as the missing ones, and gets gradients for all of them."""
+    paths = [p.path.split(".") for p in missing]
+    depth = next((i for i, names in enumerate(zip(*paths, strict=False)) if len(set(names)) > 1), len(paths[0]) - 1)
+    shapes = {".".join(path[depth:]): p.shape for path, p in zip(paths, missing, strict=True)}
+    reached = {path: p.shape for path, p in known.items() if p.trainable and path not in found.without_gradient}
+    prefixes = {path.removesuffix(tail) for path in reached for tail in list(shapes)[:1] if path.endswith(tail)}
+    twins = (p for p in sorted(prefixes) if p and all(reached.get(p + tail) == shape for tail, shape in shapes.items()))
+    return next((p.rstrip(".") for p in twins if len(missing) > 1), None)
 
 
 def _routed(missing: list[Parameter], known: dict[str, Parameter], found: Connection) -> bool:

@@ -9,7 +9,9 @@ from sleuth.core.wiring import by_place, class_axis, is_probabilities, within_un
 
 SIGMOIDS = ("sigmoid", "hardsigmoid")
 SQUASHERS = ("softmax", *SIGMOIDS)
-JUDGED = ("cross-entropy", "bce-logits", "bce", "nll")
+# What a loss by hand does to the output, by what was done to it before.
+AGAIN = {"softmax": ("softmax", "log_softmax"), "sigmoid": ("sigmoid", "logsigmoid"), "hardsigmoid": ("sigmoid", "logsigmoid")}
+JUDGED = ("cross-entropy", "bce-logits", "bce", "nll", "ctc")
 
 
 @check(
@@ -27,11 +29,24 @@ JUDGED = ("cross-entropy", "bce-logits", "bce", "nll")
     why="""This loss turns scores into probabilities by itself. Given probabilities, which all lie between 0 and 1, it
     cannot tell a sure answer from an unsure one: the loss stays far above zero and the gradients stay small.""",
     fix="""Remove the softmax (or sigmoid) before the loss and hand over the raw scores; apply it only where you predict.""",
+    decided_by="the values that the loss is given: rows that sum to 1, or a squashing layer",
+    symptoms=(
+        "loss stuck at 2.303",
+        "softmax before CrossEntropyLoss",
+        "sigmoid before BCEWithLogitsLoss",
+        "loss does not decrease",
+        "loss decreases very slowly and stays high",
+        "loss does not go below 1.46",
+        "accuracy improves but the loss does not",
+        "gradients are very small",
+    ),
 )  # fmt: skip
 def double_softmax(seen: Seen) -> Iterator[Evidence | NotExamined]:
     calls = seen.all(LossCall)
-    if not any(call.family in JUDGED for call in calls) and any(call.family == "other" for call in calls):
-        yield NotExamined("the loss is written by hand: what it does with the output is not known")
+    if not any(call.family in JUDGED or call.options.get("applies") for call in calls) and any(
+        call.family == "other" for call in calls
+    ):
+        yield NotExamined(f"what {calls[0].name} does with the output is not known")
     for group in by_place(calls):
         reasons = [_reason(call, call.argument("output")) for call in group]
         if all(reasons):
@@ -45,7 +60,9 @@ def double_softmax(seen: Seen) -> Iterator[Evidence | NotExamined]:
 
 
 def _own(call: LossCall) -> str:
-    return "softmax" if call.family in ("cross-entropy", "nll") else "sigmoid"
+    if call.family == "other":
+        return str(call.options.get("applies"))
+    return "softmax" if call.family in ("cross-entropy", "nll", "ctc") else "sigmoid"
 
 
 def _reason(call: LossCall, output: Argument | None) -> str | None:
@@ -64,7 +81,10 @@ def _reason(call: LossCall, output: Argument | None) -> str | None:
         case "bce":
             if output.producer in SIGMOIDS and output.behind in SQUASHERS:
                 return f"the {output.producer} of a {output.behind}"
-        case "nll":
+        case "other":
+            if call.options.get("applies") in AGAIN.get(output.producer or "", ()) and within_unit(output):
+                return f"the output of a {output.producer}, all between 0 and 1"
+        case "nll" | "ctc":
             if output.producer == "log_softmax" and output.behind in SQUASHERS:
                 return f"the log-softmax of a {output.behind}"
     return None

@@ -19,6 +19,18 @@ PHASES = {"data": "reading the data", "forward": "the forward pass", "loss": "th
     why="""A layer was given something it cannot compute with: another shape, dtype or device than it was built for, an id
     without a row, or no tensor at all. Nothing after that line runs, so nothing else about the model can be examined.""",
     fix="""Print the shape and dtype that go into the layer named here and compare them with what the layer was built for.""",
+    decided_by="the exception itself, with the layer, what it expected and what it got",
+    symptoms=(
+        "RuntimeError: mat1 and mat2 shapes cannot be multiplied",
+        "Expected all tensors to be on the same device",
+        "size mismatch",
+        "shape error in forward",
+        "the model crashes with an exception",
+        "shape is invalid for input of size",
+        "given groups=1, weight of size, expected input to have channels",
+        "expected input batch_size to match target batch_size",
+        "expected 4-dimensional input for 4-dimensional weight",
+    ),
 )
 def forward_fails(seen: Seen) -> Iterator[Evidence | NotExamined]:
     for failure in seen.all(Failure):
@@ -43,4 +55,4 @@ def _summary(failure: Failure) -> str:
 
 
 def _sentence(text: str) -> str:
-    return text[0].upper() + text[1:] + ("" if text.endswith(".") else ".")
+    return text[0].upper() + text[1:] + ("" if text.endswith((".", "?")) else ".")

@@ -5,11 +5,16 @@ from collections.abc import Iterator
 from sleuth.core.check import Evidence, NotExamined, Seen, check
 from sleuth.core.observation import Architecture, Parameter, Role
 from sleuth.core.stage import Confidence, Severity, Stage
+from sleuth.core.trial import FrozenTrunk
 
 # Fixed filters, positions and tables are frozen on purpose; so are norms in fine-tuning.
 WEIGHTY = ("linear", "conv", "recurrent", "attention")
 # Where the frozen ones hold most of the numbers (adapters on a frozen base), freezing is the plan.
 MINORITY = 1 / 3
+# One frozen random layer is a known method (random features, extreme learning machines, echo states); a deep one is not.
+LEAST_LAYERS = 2
+# Frozen random layers that hold most of the weights leave little that could make up for them.
+MAJORITY = 0.5
 
 
 @check(
@@ -35,6 +40,15 @@ MINORITY = 1 / 3
     why="""A parameter with requires_grad=False gets no gradient and keeps its value. That is right for a pretrained trunk, and
     wrong for a layer that should learn the task, above all the last one.""",
     fix="Unfreeze what should learn: for p in layer.parameters(): p.requires_grad_(True), before the optimiser is built.",
+    decided_by="the trainable flag of each parameter",
+    symptoms=(
+        "weights do not change",
+        "requires_grad is False",
+        "element 0 of tensors does not require grad and does not have a grad_fn",
+        "forgot to unfreeze the layers",
+        "fine-tuning does not learn",
+        "gradients are None",
+    ),
 )
 def frozen_parameters(seen: Seen, *, minority: float = MINORITY) -> Iterator[Evidence | NotExamined]:
     parameters = [p for p in seen.one(Architecture).parameters if p.tied_to is None]
@@ -61,6 +75,22 @@ def frozen_parameters(seen: Seen, *, minority: float = MINORITY) -> Iterator[Evi
         yield _frozen_head(matrices[-1])
     elif few and (odd := _between(matrices)):
         yield _scattered(odd)
+    elif (trunk := seen.maybe(FrozenTrunk)) is not None and trunk.mark is not None and trunk.layers >= LEAST_LAYERS:
+        yield from _untrained(trunk)
+
+
+def _untrained(trunk: FrozenTrunk) -> Iterator[Evidence]:
+    share = trunk.numbers / trunk.total
+    if share > MAJORITY:
+        yield Evidence(
+            where=trunk.first,
+            summary=f"{trunk.first} to {trunk.last}, {share:.0%} of all weights, are frozen although they were never trained: "
+            f"{trunk.mark}",
+            numbers={"layers": trunk.layers, "numbers": trunk.numbers, "share": share},
+            fix="Load the pretrained weights before freezing (load_state_dict, weights=...), or unfreeze the trunk: "
+            "for p in trunk.parameters(): p.requires_grad_(True), before the optimiser is built.",
+            strength=share,
+        )
 
 
 def _frozen_head(head: Parameter) -> Evidence:

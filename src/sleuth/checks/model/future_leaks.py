@@ -20,6 +20,14 @@ from sleuth.core.trial import Causality
     nonsense.""",
     fix="""Pass a causal mask to attention (is_causal=True, or a mask of -inf above the diagonal), use left padding
     in convolutions, and no bidirectional recurrent layer.""",
+    decided_by="whether earlier outputs move when only later inputs change",
+    symptoms=(
+        "language model loss too low",
+        "loss near zero but generates garbage",
+        "forgot the causal mask",
+        "attention sees the next token",
+        "perplexity is 1",
+    ),
 )
 def future_leaks(seen: Seen) -> Iterator[Evidence | NotExamined]:
     trial = seen.one(Causality)

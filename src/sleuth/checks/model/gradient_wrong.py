@@ -42,6 +42,14 @@ MEANT = re.compile(
     sign, a missing factor or a missing term, so every step goes astray.""",
     fix="""Derive the backward of the operation again and check it alone with torch.autograd.gradcheck (or central differences) in
     float64.""",
+    decided_by="the analytic against the numerical gradient, in float64",
+    symptoms=(
+        "custom backward is wrong",
+        "gradcheck failed",
+        "autograd Function gives the wrong gradient",
+        "Jacobian mismatch",
+        "hand-written gradient does not train",
+    ),
 )
 def gradient_wrong(seen: Seen, *, wrong: float = WRONG) -> Iterator[Evidence | NotExamined]:
     found = seen.one(GradientCheck)

@@ -26,6 +26,13 @@ SPREADS = 3.0
     A loss below guessing is what a pretrained model shows, and is not held against it.""",
     fix="""Scale down the weights of the last layer and set its bias to the mean of the target (or to log-frequencies of the
     classes); check that inputs and targets are normalised.""",
+    decided_by="the first loss against what guessing gives",
+    symptoms=(
+        "loss is huge at the start",
+        "initial loss is not ln of the number of classes",
+        "loss starts at 20",
+        "first loss much higher than expected",
+    ),
 )
 def initial_loss_off(seen: Seen, *, times: float = TIMES, spreads: float = SPREADS) -> Iterator[Evidence | NotExamined]:
     start = seen.one(InitialLoss)

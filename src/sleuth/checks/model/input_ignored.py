@@ -35,6 +35,14 @@ NOTHING = 1e-9
     why="""With other inputs the model gives exactly the same outputs. Somewhere in forward the input is overwritten, replaced or
     multiplied away, so all it can learn is one answer for everything.""",
     fix="Follow the input through forward: the line that does not use it any more, or that overwrites it, is the one to mend.",
+    decided_by="whether the outputs move when the inputs are exchanged",
+    symptoms=(
+        "the same output for every input",
+        "predicts the same for everything",
+        "output does not depend on the input",
+        "predicts only one class",
+        "model ignores the input",
+    ),
 )
 def input_ignored(seen: Seen, *, nothing: float = NOTHING) -> Iterator[Evidence | NotExamined]:
     found = seen.one(Dependence)

@@ -16,12 +16,20 @@ from sleuth.core.stage import Confidence, Severity, Stage
     explains=(
         "cannot-overfit-one-batch", "loss-not-decreasing", "loss-oscillates", "initial-loss-off", "learns-without-input",
         "learning-rate-too-high", "learning-rate-too-low", "collapsed-output", "step-changes-nothing", "vanishing-gradients",
-        "exploding-gradients", "underfitting",
+        "exploding-gradients", "underfitting", "loss-ignores-target",
     ),
     title="The loss compares every output with every target",
     why="""Outputs of shape (N, 1) and targets of shape (N,) broadcast to N × N. The loss then asks each output to be near
     the targets of all samples, and the best the model can do is to answer their mean.""",
     fix="""Give both sides the same shape before the loss: output.squeeze(-1) or target.unsqueeze(-1).""",
+    decided_by="the shapes at the loss, and the shape they become together",
+    symptoms=(
+        "Using a target size (N) that is different to the input size (N, 1)",
+        "model predicts the mean for everything",
+        "out of memory in the loss",
+        "regression loss stuck at the variance",
+        "forgot squeeze",
+    ),
 )  # fmt: skip
 def loss_broadcasts(seen: Seen) -> Iterator[Evidence | NotExamined]:
     for call in seen.all(LossCall):

@@ -22,6 +22,13 @@ KEPT_WIDE = ("norm", "batchnorm")
     why="""Operations between tensors of different dtype or device fail or silently convert at every step. A layer made
     from a NumPy array (float64), or one that was created after the model was moved, is the usual reason.""",
     fix="""Convert the whole model once, after it is complete: model.float() or model.to(device).""",
+    decided_by="the dtype and device of each parameter",
+    symptoms=(
+        "Expected all tensors to be on the same device",
+        "half and float parameters in one model",
+        "expected scalar type Half but found Float",
+        "some parameters are on the cpu",
+    ),
 )
 def mixed_precision_parameters(seen: Seen) -> Iterator[Evidence | NotExamined]:
     parameters = seen.one(Architecture).parameters

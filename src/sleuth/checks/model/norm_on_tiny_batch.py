@@ -23,6 +23,14 @@ TINY = 2
     evaluation become noise.""",
     fix="""Use larger batches, pass drop_last=True to the loader if only the last batch is tiny, or replace batch-
     norm by layer-norm or group-norm.""",
+    decided_by="the batch sizes against the layers that normalise over the batch",
+    symptoms=(
+        "Expected more than 1 value per channel when training",
+        "batch norm with batch size 1",
+        "validation worse than training with batch norm",
+        "crashes on the last batch",
+        "results differ with small batches",
+    ),
 )
 def norm_on_tiny_batch(seen: Seen, *, tiny: int = TINY) -> Iterator[Evidence | NotExamined]:
     norms = [layer for layer in seen.one(Architecture).layers if layer.family == "batchnorm"]

@@ -23,6 +23,14 @@ from sleuth.core.statistics import Statistics
     overflow. Everything computed from it is lost, the loss and every gradient included.""",
     fix="""Keep the operation named here away from the value that breaks it: log(x + 1e-6), x / (y + 1e-6), clamp before exp,
     or subtract the maximum first. If the weights themselves hold NaN, load another checkpoint.""",
+    decided_by="the first layer whose output is not finite while its input is",
+    symptoms=(
+        "model outputs nan",
+        "output is nan before any training",
+        "loss is nan at the first step",
+        "predictions are inf",
+        "untrained model gives nan",
+    ),
 )  # fmt: skip
 def output_not_finite(seen: Seen) -> Iterator[Evidence | NotExamined]:
     spoilt = {b.index for b in seen.batches(Split.TRAIN) if b.bad_inputs}

@@ -26,6 +26,15 @@ STRETCHING = ("mse", "l1", "huber", "kl")
     so that outputs are compared with targets that are not theirs.""",
     fix="""Give the last layer as many units as the target has values (or classes), and give the target the shape the loss
     asks for: class indices of shape (N,) for cross-entropy, the output's own shape for the others.""",
+    decided_by="the shapes of output and target at the loss",
+    symptoms=(
+        "Using a target size that is different to the input size",
+        "Expected target size",
+        "The size of tensor a must match the size of tensor b",
+        "shape of the output does not match the target",
+        "0D or 1D target tensor expected, multi-target not supported",
+        "input and target batch or spatial sizes don't match",
+    ),
 )  # fmt: skip
 def output_target_mismatch(seen: Seen) -> Iterator[Evidence | NotExamined]:
     failures = [f for f in seen.all(Failure) if f.phase == "loss" and f.kind == "shape"]

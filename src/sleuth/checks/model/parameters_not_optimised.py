@@ -32,6 +32,14 @@ HALF = ("float16", "bfloat16")
     why="""An optimiser updates the very tensors it was given. Parameters that were left out, or that replaced others after it was
     built, get gradients but never change.""",
     fix="Build the optimiser from model.parameters(), after the last layer was added or replaced.",
+    decided_by="the identity of the optimiser's tensors against the model's",
+    symptoms=(
+        "weights do not change",
+        "new layer is not in the optimizer",
+        "optimizer holds the old parameters",
+        "replaced the head after creating the optimizer",
+        "some layers do not learn",
+    ),
 )
 def parameters_not_optimised(seen: Seen) -> Iterator[Evidence | NotExamined]:
     parameters = [p for p in seen.one(Architecture).parameters if p.trainable and p.tied_to is None]

@@ -34,6 +34,15 @@ MIXED = 1e-2
     exchanged: a reshape, a wrong axis or a layer that takes the batch axis for time mixes them, so that answers change with
     their company.""",
     fix="Look at every view, reshape, transpose and axis in forward: the first axis must stay the batch all the way through.",
+    decided_by="whether other samples' outputs move when one sample is exchanged",
+    symptoms=(
+        "prediction changes with the batch",
+        "different results with batch size 1",
+        "wrong view or reshape mixes the batch",
+        "view instead of permute",
+        "forgot batch_first=True",
+        "samples of a batch leak into each other",
+    ),
 )
 def samples_mix(seen: Seen, *, mixed: float = MIXED) -> Iterator[Evidence | NotExamined]:
     found = seen.one(Dependence)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.observation import Role, Units
+from sleuth.core.observation import Architecture, Role, Units
 from sleuth.core.stage import Severity, Stage
 
 # Inputs of a fresh layer have a spread of about one, which puts a twentieth of tanhs and no sigmoid at an end.
@@ -39,6 +39,13 @@ LEAST_UNITS = 4
     gradient back. Weights that are too large, or inputs far from zero, push units there.""",
     fix="""Scale the inputs to about zero mean and unit spread, initialise with nn.init.xavier_uniform_, put a
     normalisation before the activation, or use ReLU.""",
+    decided_by="the share of activations that stand at an end",
+    symptoms=(
+        "sigmoid saturates",
+        "tanh outputs are all 1 or -1",
+        "gradients are zero",
+        "activations stuck at 0 and 1",
+    ),
 )
 def saturated_units(seen: Seen, *, pinned_share: float = PINNED_SHARE) -> Iterator[Evidence | NotExamined]:
     shares: dict[str, list[float]] = defaultdict(list)
@@ -48,7 +55,9 @@ def saturated_units(seen: Seen, *, pinned_share: float = PINNED_SHARE) -> Iterat
             shares[units.path].append(units.pinned)
             kinds[units.path] = units.activation
     if not shares:
-        yield NotExamined("no activation with ends (sigmoid, tanh) was seen at work")
+        architecture = seen.maybe(Architecture)
+        if architecture is None or architecture.has("recurrent"):
+            yield NotExamined("the sigmoids and tanhs inside recurrent layers cannot be looked at")
         return
     for path, found in shares.items():
         share = float(np.mean(found))

@@ -1,5 +1,7 @@
 """Activations grow or shrink from layer to layer."""
 
+import re
+from collections import defaultdict
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -11,6 +13,10 @@ from sleuth.core.stage import Severity, Stage
 
 # Ten blocks that each double the variance, as unnormalised residual blocks may, stay a hundredfold below.
 GROWN = 1e3
+# A tenth of that is too much already where it arrives at the model's answer as numbers that a softmax takes for certainty:
+# ten doubling blocks make thirty out of one.
+GROWN_LOUD = 1e2
+LOUD = 30.0
 # With fewer layers one odd layer looks like a trend.
 LEAST_LAYERS = 4
 # Growth layer by layer, not one jump: this share of the steps goes the same way.
@@ -46,6 +52,13 @@ RESETTING = ("norm", "batchnorm", "recurrent")
     with depth: the last layers see numbers that are huge or hardly differ, and gradients do the same on their way back.""",
     fix="""Initialise with a gain that fits the activation (nn.init.kaiming_normal_(w, nonlinearity="relu")), or put a
     normalisation layer between the blocks.""",
+    decided_by="the size of the signal from layer to layer",
+    symptoms=(
+        "activations explode with depth",
+        "activations vanish in deep layers",
+        "outputs are tiny in a deep network",
+        "deep network does not train",
+    ),
 )
 def signal_grows_or_fades(
     seen: Seen, *, grown: float = GROWN, least_layers: int = LEAST_LAYERS
@@ -53,23 +66,46 @@ def signal_grows_or_fades(
     families = {layer.path: layer.family for layer in seen.one(Architecture).layers}
     tensors = [t for t in seen.first(Role.ACTIVATION) if t.statistics.finite]
     runs = _runs(tensors, families)
-    long = [run for run in runs if len(run) >= least_layers]
     if not any(families.get(t.path) in ("linear", "conv") for t in tensors):
         yield NotExamined("no layer with weights was seen at work")
-    for run in long:
-        ratio = run[-1].rms / run[0].rms
-        steps = [b.rms > a.rms for a, b in pairwise(run)]
-        up = sum(steps) / len(steps)
-        if (ratio > grown and up >= SAME_WAY) or (ratio < 1 / grown and 1 - up >= SAME_WAY):
-            word = "grows" if ratio > 1 else "fades"
-            yield Evidence(
-                where=run[-1].path,
-                summary=f"the signal {word} from {run[0].rms:.2g} at {run[0].path} to {run[-1].rms:.2g} at {run[-1].path}, "
-                f"{len(run)} layers later: {max(ratio, 1 / ratio) ** (1 / len(steps)):.2g}-fold a layer",
-                numbers={"first": run[0].rms, "last": run[-1].rms, "ratio": ratio, "layers": len(run)},
-                series=(Series("size by depth", tuple(map(float, range(len(run)))), tuple(t.rms for t in run)),),
-                strength=max(ratio, 1 / ratio) / grown,
-            )
+    for run in runs:
+        for series in _series(run):
+            if len(series) >= least_layers and _compounds(series, grown, ends=run is runs[-1]):
+                yield _evidence(series, grown)
+
+
+def _compounds(series: list[Tensor], grown: float, ends: bool) -> bool:
+    """`ends`: nothing behind it takes the growth back."""
+    ratio = series[-1].rms / series[0].rms
+    steps = [b.rms > a.rms for a, b in pairwise(series)]
+    up = sum(steps) / len(steps)
+    loud = ends and ratio > min(grown, GROWN_LOUD) and series[-1].rms > LOUD
+    return ((ratio > grown or loud) and up >= SAME_WAY) or (ratio < 1 / grown and 1 - up >= SAME_WAY)
+
+
+def _evidence(series: list[Tensor], grown: float) -> Evidence:
+    first, last = series[0], series[-1]
+    ratio = last.rms / first.rms
+    factor = max(ratio, 1 / ratio) ** (1 / (len(series) - 1))
+    return Evidence(
+        where=last.path,
+        summary=f"the signal {'grows' if ratio > 1 else 'fades'} from {first.rms:.2g} at {first.path} to {last.rms:.2g} at "
+        f"{last.path}, {len(series)} layers later: {factor:.2g}-fold a layer",
+        numbers={"first": first.rms, "last": last.rms, "ratio": ratio, "layers": len(series)},
+        series=(Series("size by depth", tuple(map(float, range(len(series)))), tuple(t.rms for t in series)),),
+        strength=max(ratio, 1 / ratio) / grown,
+    )
+
+
+def _series(run: list[Tensor]) -> Iterator[list[Tensor]]:
+    """All layers in a row, and layers with the same place in each block: gates and branches beside the main way keep a size of
+    their own, and would hide what the others do."""
+    yield run
+    alike: dict[str, list[Tensor]] = defaultdict(list)
+    for tensor in run:
+        alike[re.sub(r"\d+", "*", tensor.path)].append(tensor)
+    if len(alike) > 1:
+        yield from alike.values()
 
 
 def _runs(tensors: list[Tensor], families: dict[str, str]) -> list[list[Tensor]]:

@@ -26,6 +26,14 @@ from sleuth.core.wiring import CLASSIFIES, by_place
     its gradient is exactly zero, and no weight ever moves.""",
     fix="""For two classes with one output use sigmoid with BCELoss, or better BCEWithLogitsLoss on the raw score. Or give
     the last layer one unit a class and use CrossEntropyLoss.""",
+    decided_by="the width of the axis that softmax runs over",
+    symptoms=(
+        "output is always 1",
+        "softmax with one output",
+        "binary classifier always predicts 1",
+        "predicts only one class",
+        "gradients are zero",
+    ),
 )  # fmt: skip
 def single_unit_softmax(seen: Seen) -> Iterator[Evidence | NotExamined]:
     for group in by_place(seen.all(LossCall)):

@@ -29,6 +29,13 @@ ELEMENTWISE = ("bce", "bce-logits", "mse", "l1", "huber", "kl")
     (N, classes)) the samples compete with each other, and each answer depends on what else stands in the batch.""",
     fix="""Run softmax over the class axis: softmax(x, dim=1), or dim=-1 while the classes still stand last. Better: drop it and
     give raw scores to cross-entropy.""",
+    decided_by="the sums of the output along each axis",
+    symptoms=(
+        "softmax over the wrong dimension",
+        "Implicit dimension choice for softmax has been deprecated",
+        "probabilities do not sum to 1",
+        "softmax dim=0",
+    ),
 )  # fmt: skip
 def softmax_wrong_axis(seen: Seen) -> Iterator[Evidence | NotExamined]:
     for group in by_place(seen.all(LossCall)):
@@ -36,7 +43,7 @@ def softmax_wrong_axis(seen: Seen) -> Iterator[Evidence | NotExamined]:
         output = group[0].argument("output")
         if output is None or any(axis is None for axis in axes):
             continue
-        shape, axis, right = output.facts.shape, axes[0], class_axis(output)
+        shape, axis, right = output.facts.shape, axes[0], _right_axis(group[0], output)
         name = "the batch" if axis == 0 else f"axis {axis}"
         yield Evidence(
             location=output.producer_location or group[0].location,
@@ -55,7 +62,7 @@ def _wrong_axis(call: LossCall) -> int | None:
         return next((axis for axis in range(len(shape)) if axis != right and _normalised(output, axis, right)), None)
     if call.family in ELEMENTWISE or _classifies_by_hand(call, output):
         return 0 if _over_batch(call, output) else None
-    return None
+    return _beside_the_classes(call, output)
 
 
 def _normalised(output: Argument, axis: int, right: int) -> bool:
@@ -84,6 +91,30 @@ def _over_batch(call: LossCall, output: Argument) -> bool:
     log = output.producer == "log_softmax"
     others = [sums_to_one(output, axis, log) for axis in range(1, len(shape))]
     return sums_to_one(output, 0, log) and not any(others)
+
+
+def _right_axis(call: LossCall, output: Argument) -> int:
+    return next(iter(_class_axes(call, output)), class_axis(output)) if call.family == "other" else class_axis(output)
+
+
+def _class_axes(call: LossCall, output: Argument) -> list[int]:
+    """Where the classes may stand in a loss of the user's own: the axis that the class indices lack."""
+    target, shape = call.argument("target"), output.facts.shape
+    if target is None or target.facts.is_float or len([a for a in call.arguments if a.role == "output"]) > 1:
+        return []
+    return [axis for axis, size in enumerate(shape) if size > 1 and target.facts.shape == shape[:axis] + shape[axis + 1 :]]
+
+
+def _beside_the_classes(call: LossCall, output: Argument) -> int | None:
+    """For sequences and images in a loss of the user's own; equal lengths leave it open where the classes are."""
+    right = _class_axes(call, output)
+    if call.family != "other" or len(output.facts.shape) < 3 or not right or output.producer not in SOFTMAXES:
+        return None
+    log = output.producer == "log_softmax"
+    if any(sums_to_one(output, axis, log) for axis in right):
+        return None
+    sums = range(len(output.facts.shape))
+    return next((axis for axis in sums if output.facts.shape[axis] > 1 and sums_to_one(output, axis, log)), None)
 
 
 def _classifies_by_hand(call: LossCall, output: Argument) -> bool:

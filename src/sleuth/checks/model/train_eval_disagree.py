@@ -24,6 +24,15 @@ LEAST_SAMPLES = 8
     do not follow the data, or code that does something else when self.training is set. What was trained is not what is used.""",
     fix="""Make both modes compute the same: update running statistics in training (momentum around 0.1), scale a hand-written
     dropout by 1/(1-p), and look at every `if self.training`.""",
+    decided_by="the same batch in training and in evaluation mode",
+    symptoms=(
+        "validation worse than training",
+        "accuracy drops in eval mode",
+        "good in train mode, bad after model.eval()",
+        "predictions differ between train and eval",
+        "val loss goes up while training loss falls",
+        "looks like overfitting",
+    ),
 )
 def train_eval_disagree(seen: Seen, *, far: float = FAR) -> Iterator[Evidence | NotExamined]:
     found = seen.one(ModeAgreement)
@@ -38,12 +47,13 @@ def train_eval_disagree(seen: Seen, *, far: float = FAR) -> Iterator[Evidence | 
         return
     yield Evidence(
         summary=f"outputs in training and in evaluation mode differ by {found.difference:.2g} times their spread, "
-        f"where dropout and other noise make up {found.noise:.2g}" + _losses(found),
+        f"where dropout and other noise make up {found.noise:.2g}" + _losses(found) + _pace(found),
         numbers={
             "difference": found.difference,
             "noise": found.noise,
             "train_loss": found.train_loss,
             "eval_loss": found.eval_loss,
+            "epochs_to_follow": found.epochs_to_follow,
         },
         strength=found.difference / far,
     )
@@ -53,3 +63,9 @@ def _losses(found: ModeAgreement) -> str:
     if found.train_loss is None or found.eval_loss is None:
         return ""
     return f"; the loss is {found.train_loss:.3g} in training and {found.eval_loss:.3g} in evaluation mode"
+
+
+def _pace(found: ModeAgreement) -> str:
+    if found.epochs_to_follow is None:
+        return ""
+    return f"; the running statistics take {found.epochs_to_follow:.0f} epochs to follow this data"

@@ -15,6 +15,10 @@ RANGES = {
     "hardsigmoid": (0.0, 1.0),
     "tanh": (-1.0, 1.0),
     "hardtanh": (-1.0, 1.0),
+    "exp": (0.0, float("inf")),
+    "softmax": (0.0, 1.0),
+    "log_softmax": (float("-inf"), 0.0),
+    "logsigmoid": (float("-inf"), 0.0),
 }
 # Targets a hair outside (rounding, smoothing) do no harm; a tenth of the targets' own spread does.
 MARGIN = 0.1
@@ -43,6 +47,14 @@ BOUNDED_SCORES = ("relu", "relu6", "tanh", "hardtanh", "softplus")
     why="""An activation at the very end bounds what the model can say. Targets outside that range can never be met,
     and the gradient at the bound is zero, so training pushes against a wall.""",
     fix="""Remove the activation after the last layer, or scale the targets into its range.""",
+    decided_by="the range of the last activation against that of the targets",
+    symptoms=(
+        "predictions are never negative",
+        "output only between 0 and 1",
+        "predictions are cut off",
+        "relu after the last layer",
+        "tanh at the end cannot reach the targets",
+    ),
 )
 def wrong_last_activation(seen: Seen, *, margin: float = MARGIN) -> Iterator[Evidence | NotExamined]:
     for call in seen.all(LossCall)[:1]:

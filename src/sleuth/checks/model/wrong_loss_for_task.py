@@ -7,6 +7,8 @@ from sleuth.core.observation import Argument, LossCall, Split
 from sleuth.core.stage import Confidence, Severity, Stage
 
 REGRESSION = ("mse", "l1", "huber")
+# Losses whose two kinds of target are called 1 and -1.
+SIGNED = ("soft_margin_loss", "hinge_embedding_loss", "cosine_embedding_loss", "margin_ranking_loss")
 # Class probabilities sum to one; float16 arithmetic strays by about a hundredth.
 SUM_SLACK = 0.02
 # Class indices are few and start at zero. A measured quantity that happens to be whole rarely fills 0, 1, 2, … evenly.
@@ -37,17 +39,28 @@ RAREST = 0.2
     cross-entropy on measured values treats them as probabilities. The model then learns an answer to another question.""",
     fix="""Use cross-entropy with one output a class for class indices, and a squared or absolute error for measured
     values.""",
+    decided_by="the kind of targets against the kind of loss",
+    symptoms=(
+        "mse for classification",
+        "cross entropy for regression",
+        "which loss should I use",
+        "loss falls but accuracy does not",
+        "predictions are numbers between the classes",
+    ),
 )
 def wrong_loss_for_task(seen: Seen) -> Iterator[Evidence | NotExamined]:
     for call in seen.all(LossCall)[:1]:
         output, target = call.argument("output"), call.argument("target")
-        if output is None or target is None:
+        if target is not None and call.name in SIGNED:
+            yield from _yes_and_no_for_signs(call, target)
+        elif output is None or target is None:
             yield NotExamined("the loss has no target to look at")
         elif call.family in REGRESSION:
             yield from _regression_on_classes(seen, call, output, target)
         elif call.family in ("cross-entropy", "bce", "bce-logits"):
             yield from _probabilities_that_are_none(call, target)
-        else:
+        # An index of a class is the only target that these take.
+        elif call.family not in ("nll", "ctc") and call.name != "multi_margin_loss":
             yield NotExamined(f"nothing is known about the targets that {call.name} wants")
 
 
@@ -67,6 +80,18 @@ def _regression_on_classes(seen: Seen, call: LossCall, output: Argument, target:
         confidence=Confidence.POSSIBLE if target.facts.is_float else Confidence.LIKELY,
         numbers={"classes": len(counts)},
     )
+
+
+def _yes_and_no_for_signs(call: LossCall, target: Argument) -> Iterator[Evidence]:
+    values = target.facts.statistics
+    if target.facts.whole_share == 1 and values.min == 0 and values.max == 1:
+        yield Evidence(
+            location=call.location,
+            summary=f"{call.name} wants targets of 1 and -1 and is given 1 and 0: what is 0 teaches nothing",
+            fix="Make them 1 and -1: y = 2 * y - 1.",
+            confidence=Confidence.CERTAIN,
+            numbers={"target_min": values.min, "target_max": values.max},
+        )
 
 
 def _probabilities_that_are_none(call: LossCall, target: Argument) -> Iterator[Evidence]:

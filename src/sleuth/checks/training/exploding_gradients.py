@@ -45,6 +45,15 @@ LEAST_LAYERS = 3
     above one, their product grows with depth: any rate that moves the last layers throws the first ones about.""",
     fix="""Add residual connections or use fewer layers, match the initialisation to the activation, and clip the gradients
     (in torch: torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0) before the step).""",
+    decided_by="the gradient norm over the steps, and from layer to layer",
+    symptoms=(
+        "gradients explode",
+        "loss goes down then nan",
+        "gradient norm is huge",
+        "loss is nan",
+        "loss suddenly explodes",
+        "rnn training is unstable",
+    ),
 )
 def exploding_gradients(
     seen: Seen, *, deeper: float = DEEPER, hopeless: float = HOPELESS, growth: float = GROWTH

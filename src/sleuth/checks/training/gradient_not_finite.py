@@ -20,6 +20,13 @@ from sleuth.core.statistics import Statistics
     branch of a where. One step writes NaN into the weights.""",
     fix="""Use torch.linalg.norm instead of a square root of a sum of squares, add a small constant inside the root, and make
     the unused branch of a where harmless before choosing.""",
+    decided_by="the count of NaN and Inf in each parameter's gradient",
+    symptoms=(
+        "gradients are nan",
+        "loss goes down then nan",
+        "weights become nan after a step",
+        "sqrt of zero gives nan gradient",
+    ),
 )
 def gradient_not_finite(seen: Seen) -> Iterator[Evidence | NotExamined]:
     if any(call.value is None for call in seen.all(LossCall)):

@@ -35,6 +35,15 @@ CHANCE = 0.01
     for the whole trial means that the steps do not help, or that they undo each other from batch to batch.""",
     fix="""Check that inputs mean the same in every batch and that similar inputs stay similar inside the model; then look at the
     data and at the first layer: something keeps what is learned on one batch from helping on the next.""",
+    decided_by="the trend of the loss against its own noise",
+    symptoms=(
+        "loss does not decrease",
+        "loss stuck",
+        "accuracy does not improve",
+        "loss stuck at 2.303",
+        "model does not learn",
+        "loss is flat",
+    ),
 )
 def loss_not_decreasing(seen: Seen, *, fall: float = FALL, sure: float = SURE) -> Iterator[Evidence | NotExamined]:
     steps, trial = seen.all(Step), seen.one(Overfit)
@@ -96,4 +105,6 @@ def _guess(seen: Seen) -> float | None:
 
 
 def _learned(trial: Overfit) -> bool:
+    if trial.crowd is not None and trial.crowd.gained < FALL + trial.crowd.chance:
+        return False
     return min(trial.remaining(losses) for losses in (trial.losses, trial.tuned_losses) if losses) < 0.1

@@ -19,6 +19,13 @@ from sleuth.core.stage import Confidence, Severity, Stage
     operation: a logarithm of zero, a division by zero, an overflow.""",
     fix="""Keep the operation named here away from the value that breaks it: use the loss that takes raw scores
     (cross_entropy, binary_cross_entropy_with_logits), or add a small constant inside log, sqrt and divisions.""",
+    decided_by="the first operation that makes NaN or Inf from finite values",
+    symptoms=(
+        "loss is nan",
+        "loss goes down then nan",
+        "loss becomes inf",
+        "log of zero in the loss",
+    ),
 )
 def loss_not_finite(seen: Seen) -> Iterator[Evidence | NotExamined]:
     bad_batches = {b.index for b in seen.all(Batch) if b.bad_inputs or b.bad_targets}

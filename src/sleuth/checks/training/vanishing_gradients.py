@@ -35,6 +35,14 @@ LEAST_LAYERS = 3
     their product shrinks with depth: the last layers train, the first stay where they started.""",
     fix="""Match the initialisation to the activation, add normalisation or residual connections,
     or replace a saturating activation such as sigmoid by ReLU.""",
+    decided_by="the gradient of the first layers against that of the last",
+    symptoms=(
+        "gradients are zero",
+        "gradients vanish",
+        "gradients are tiny in the first layers",
+        "first layers do not learn",
+        "deep network does not train",
+    ),
 )
 def vanishing_gradients(seen: Seen, *, faded: float = FADED) -> Iterator[Evidence | NotExamined]:
     matrices = {p.path for p in seen.one(Architecture).parameters if len(p.shape) > 1 and p.family not in LEFT_OUT}

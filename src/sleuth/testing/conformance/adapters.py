@@ -1,15 +1,16 @@
 """What an adapter must do before it can describe or run anything."""
 
+import multiprocessing
 import random
 
 import numpy as np
 
-from sleuth.core.adapter import Adapter, Describes, Inspects, Orders, Steps, Traces, Watches
+from sleuth.core.adapter import Adapter, Describes, Employs, Inspects, Orders, Steps, Traces, Watches
 from sleuth.core.tree import leaves, map_arrays
 from sleuth.testing.conformance.rule import CLASSES, FEATURES, native, rule, subject
 from sleuth.testing.kit import Kit
 
-CAPABILITIES: tuple[type, ...] = (Adapter, Describes, Orders, Steps, Watches, Traces, Inspects)
+CAPABILITIES: tuple[type, ...] = (Adapter, Describes, Orders, Employs, Steps, Watches, Traces, Inspects)
 
 
 @rule(Adapter)
@@ -64,3 +65,15 @@ def samples_are_read_by_position_behind_a_shuffling_loader(adapter: Adapter, kit
     assert np.array_equal(adapter.values(inputs), x[[7, 0, 3]])
     assert np.array_equal(adapter.values(target), y[[7, 0, 3]])
     assert adapter.rows([(x, y)]) is None  # type: ignore[attr-defined]
+
+
+@rule(Employs)
+def a_crew_reads_what_it_is_asked_for_and_leaves_nobody_behind(adapter: Adapter, kit: Kit) -> None:
+    x, y = np.arange(24, dtype=np.float32).reshape(12, 2), np.arange(12)
+    crew = adapter.crew(kit.loader(x, y, batch_size=4, shuffle=True))  # type: ignore[attr-defined]
+    assert (crew.count, crew.samples, crew.stream) == (0, 12, False)
+    before = multiprocessing.active_children()
+    epochs = crew.read([[7, 0], [3, 3]], 2, 2, 60.0)
+    assert [[adapter.values(target).tolist() for _, target in epoch] for epoch in epochs] == [[[7, 0], [3, 3]]] * 2
+    assert multiprocessing.active_children() == before
+    assert adapter.crew([(x, y)]) is None  # type: ignore[attr-defined]

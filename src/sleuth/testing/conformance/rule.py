@@ -44,11 +44,10 @@ def data() -> tuple[np.ndarray, np.ndarray]:
     return rng.normal(size=(SAMPLES, FEATURES)).astype(np.float32), rng.integers(0, CLASSES, SAMPLES)
 
 
-def subject(kit: Kit, optimiser: str = "sgd", lr: float = 0.1) -> Subject:
+def subject(kit: Kit, optimiser: str = "sgd", lr: float = 0.1, **options: float) -> Subject:
     model = kit.mlp(FEATURES, HIDDEN, CLASSES)
-    return Subject(
-        model, kit.loader(*data(), batch_size=SAMPLES), kit.loss("cross-entropy"), kit.optimiser(model, optimiser, lr=lr)
-    )
+    steps = kit.optimiser(model, optimiser, lr=lr, **options)
+    return Subject(model, kit.loader(*data(), batch_size=SAMPLES), kit.loss("cross-entropy"), steps)
 
 
 def first_batch(given: Subject) -> Parts:

@@ -104,3 +104,23 @@ def the_rate_can_be_set(adapter: Adapter, kit: Kit) -> None:
         assert np.allclose(moves[2], 2 * moves[1], rtol=1e-2, atol=1e-6)
         bench.restore(start)
         assert bench.lr == 0.1, "the rate is part of the snapshot"
+
+
+@rule(Steps)
+def weight_decay_can_be_taken_away(adapter: Adapter, kit: Kit) -> None:
+    """With decay, weights are drawn to zero by lr·decay·w; without, they are not; a snapshot brings it back."""
+    with benched(adapter, kit, lr=0.1) as (bench, _):
+        assert not bench.weight_decay, "none was given"
+    with benched(adapter, kit, lr=0.1, weight_decay=0.5) as (bench, batch):
+        assert bench.weight_decay == 0.5
+        start, before = bench.snapshot(), weights(adapter, bench)
+        bench.step(batch)
+        decayed = weights(adapter, bench)
+        bench.restore(start)
+        bench.scale_weight_decay(0.0)
+        assert bench.weight_decay == 0
+        bench.step(batch)
+        for path, values in weights(adapter, bench).items():
+            assert np.allclose(values - decayed[path], 0.1 * 0.5 * before[path], atol=1e-5)
+        bench.restore(start)
+        assert bench.weight_decay == 0.5, "the decay is part of the snapshot"

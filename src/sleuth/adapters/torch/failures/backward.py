@@ -2,6 +2,8 @@
 
 import re
 
+import torch
+
 from sleuth.adapters.torch.failures.scene import Explained, Patterns, Scene
 
 
@@ -44,17 +46,35 @@ def _numpy(match: re.Match[str], scene: Scene) -> Explained:
 
 def _not_scalar(match: re.Match[str], scene: Scene) -> Explained:
     got = match[1] if match.groups() else "several numbers"
-    return Explained("graph", "one number", got, "average the loss: loss.mean(), or reduction='mean'")
+    advice = "average the loss: loss.mean(), or reduction='mean'"
+    if got == "None":
+        advice = "return the loss; a `return` is missing in the function that computes it"
+    elif "tensor" not in got:
+        advice = "keep the loss a tensor: no .item(), float(…) or numpy() before it is returned"
+    return Explained("graph", "one number", got, advice)
+
+
+def _inference(match: re.Match[str], scene: Scene) -> Explained:
+    tensor = next((t for t in (*scene.operands, *scene.given) if isinstance(t, torch.Tensor) and t.is_inference()), None)
+    maker = next((op for op in scene.ops if id(tensor) in op.outputs), None)
+    return Explained(
+        "graph",
+        "tensors that may carry a graph",
+        "a tensor made under torch.inference_mode()",
+        "take the computation before it out of the torch.inference_mode() block or decorator",
+        maker.location if maker is not None else None,
+    )
 
 
 BACKWARD = Patterns(
     (
-        (r"the loss is not one number but has (.+?);", _not_scalar),
+        (r"the loss is not one number but (.+?);", _not_scalar),
         (r"grad can be implicitly created only for", _not_scalar),
         (r"does not require grad and does not have a grad_fn", _no_graph),
         (r"modified by an inplace operation: \[[\w.]+ (\[[\d, ]*\])\], which is output \d+ of (\w+)", _in_place),
         (r"leaf Variable that requires grad is being used in an in-place operation", _leaf),
         (r"backward through the graph a second time", _twice),
+        (r"Inference tensors cannot be saved for backward", _inference),
         (r"Can't call numpy\(\) on Tensor that requires grad", _numpy),
     )
 )

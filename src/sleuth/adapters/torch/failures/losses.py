@@ -2,22 +2,30 @@
 
 import math
 import re
+from dataclasses import replace
 from typing import Any
 
 import torch
 
+from sleuth.adapters.torch.failures.batch_axis import lost_at
 from sleuth.adapters.torch.failures.scene import Explained, Patterns, Scene
 
 
 def shapes(scene: Scene) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """Of output and target; of the two sides of the operation that failed in a loss written by hand."""
     if isinstance(scene.input, torch.Tensor) and isinstance(scene.target, torch.Tensor):
         return tuple(scene.input.shape), tuple(scene.target.shape)
+    if len(scene.operands) == 2:
+        return tuple(scene.operands[0].shape), tuple(scene.operands[1].shape)
     return None
 
 
 def _explain(scene: Scene, expected: str, advice: str) -> Explained:
     pair = shapes(scene)
-    got = f"output {pair[0]}, target {pair[1]}" if pair else None
+    one, other = ("output", "target")
+    if pair and not isinstance(scene.target, torch.Tensor):
+        one, other = (scene.name_of(t) or word for t, word in zip(scene.operands, ("one side", "the other"), strict=True))
+    got = f"{one} {pair[0]}, {other} {pair[1]}" if pair else None
     return Explained("shape", expected, got, advice)
 
 
@@ -29,7 +37,19 @@ def _batch_sizes(match: re.Match[str], scene: Scene) -> Explained:
         advice = f"flatten the output as the target is: output.reshape(-1, {pair[0][-1]})"
     elif pair and len(pair[0]) == 2 and math.prod(pair[1]) == pair[0][0]:
         advice = "flatten the target as the output is: target.reshape(-1)"
-    return _explain(scene, f"{out} targets for {out} rows", advice)
+    elif (lost := lost_at(scene, int(target))) is not None:
+        return replace(_explain(scene, f"{target} rows for {target} targets", lost[1]), location=lost[0])
+    return _explain(scene, f"{target} rows for {target} targets", advice)
+
+
+def _no_batch(match: re.Match[str], scene: Scene) -> Explained:
+    samples = int(match[1])
+    expected = f"an output of {samples} rows"
+    if (lost := lost_at(scene, samples)) is not None:
+        return replace(_explain(scene, expected, lost[1]), location=lost[0])
+    return _explain(
+        scene, expected, "the output has lost the axis of the samples: look for mean(0), squeeze(), or x[0] in forward"
+    )
 
 
 def _class_axis(match: re.Match[str], scene: Scene) -> Explained:
@@ -75,6 +95,9 @@ def _same_size(match: re.Match[str], scene: Scene) -> Explained:
         advice = "add the missing axis to the target: target.unsqueeze(-1)"
     elif pair and pair[1] == (*pair[0], 1):
         advice = "drop the target's last axis: target.squeeze(-1)"
+    elif pair and pair[0][:1] == pair[1] and len(pair[0]) == 2 and not isinstance(scene.target, torch.Tensor):
+        classes = pair[0][1]
+        advice = f"make one row of {classes} out of each class: one_hot(y, {classes}).float(), or add the axis: y.unsqueeze(1)"
     elif pair and pair[0][:1] == pair[1] and len(pair[0]) == 2:
         advice = (
             f"the output has {pair[0][1]} columns and the target one value a sample: use cross-entropy for classes, or one output"
@@ -125,10 +148,16 @@ def _weights(match: re.Match[str], scene: Scene) -> Explained:
     )
 
 
+def _negative_variance(match: re.Match[str], scene: Scene) -> Explained:
+    advice = "make the variance positive: softplus(v) + 1e-6, or let the layer give its logarithm and take exp"
+    return Explained("value", "a variance above 0", "a negative one", advice)
+
+
 LOSSES = Patterns(
     (
         (r"Expected input batch_size \((\d+)\) to match target batch_size \((\d+)\)", _batch_sizes),
         (r"Expected target size \[[\d, ]+\], got|size mismatch \(got input|only batches of spatial targets", _class_axis),
+        (r"For 1D input, 1D target must have size 1, but got target size: (\d+)", _no_batch),
         (r"multi-target not supported|1D target tensor expected", _one_column),
         (r"Expected floating point type for target with class probabilities, got (\w+)", _whole_probabilities),
         (r"different to the input size|must be the same as input size|size of tensor a \(\d+\) must match", _same_size),
@@ -136,6 +165,7 @@ LOSSES = Patterns(
         (r"Found dtype \w+ but expected \w+|can't be cast to the desired output type", _float_target),
         (r"Target (-?\d+) is out of bounds", _out_of_bounds),
         (r"all elements of (input|target) should be between 0 and 1", _probabilities),
+        (r"var has negative entry", _negative_variance),
         (r"weight tensor should be defined either for all (\d+) classes .* shape: (\[[\d, ]+\])", _weights),
     )
 )  # fmt: skip

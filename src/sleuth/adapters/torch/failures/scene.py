@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import FrameType, TracebackType
 from typing import Any
@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from sleuth.adapters.torch.listening import Listener
-from sleuth.adapters.torch.place import TORCH, location_of
+from sleuth.adapters.torch.listening import Listener, Op, name_of
+from sleuth.adapters.torch.place import TORCH, is_users, location_of
 from sleuth.core.location import Location
 
 
@@ -24,6 +24,13 @@ class Scene:
     target: Any = None
     location: Location | None = None
     operands: tuple[torch.Tensor, ...] = ()  # of the op that raised, where a listener stood by
+    operation: str | None = None
+    model: nn.Module | None = None
+    rows: int | None = None  # samples in the batch that the model was given
+    error: Exception | None = None
+    values: Mapping[str, Any] = field(default_factory=dict)  # the local names of the innermost line of the user's
+    ops: tuple[Op, ...] = ()  # that ran before, where a listener stood by
+    building: str | None = None  # the loss class that was being built when it raised
 
     @property
     def tensor(self) -> torch.Tensor | None:
@@ -33,8 +40,14 @@ class Scene:
     def name(self) -> str:
         """The layer as the user wrote it, in short: Linear(512→10)."""
         kind = type(self.module).__name__ if self.module is not None else "the operation"
-        ends = _ends(self.module)
-        return f"{kind}({'→'.join(map(str, ends))})" if ends else kind
+        sizes = ends(self.module)
+        return f"{kind}({'→'.join(map(str, sizes))})" if sizes else kind
+
+    def name_of(self, tensor: torch.Tensor) -> str | None:
+        """How the user calls a tensor: the path of a parameter or buffer, else the local name."""
+        named = (*self.model.named_parameters(), *self.model.named_buffers()) if self.model is not None else ()
+        own = next((path for path, p in named if p is tensor), None)
+        return own or next((name for name, value in self.values.items() if value is tensor), None)
 
 
 @dataclass(frozen=True)
@@ -43,6 +56,7 @@ class Explained:
     expected: str | None = None
     got: str | None = None
     advice: str | None = None
+    location: Location | None = None  # where another line than the one that raised is to blame
 
 
 Explainer = Callable[[re.Match[str], Scene], Explained | None]
@@ -52,7 +66,7 @@ SIZES = (("in_features", "out_features"), ("in_channels", "out_channels"), ("num
          ("input_size", "hidden_size"), ("num_features",), ("embed_dim",), ("normalized_shape",))  # fmt: skip
 
 
-def _ends(module: nn.Module | None) -> tuple[Any, ...]:
+def ends(module: nn.Module | None) -> tuple[Any, ...]:
     for names in SIZES:
         if all(hasattr(module, n) for n in names):
             return tuple(getattr(module, n) for n in names)
@@ -64,19 +78,40 @@ def sides(size: Any) -> str:
     return str(tuple(size))
 
 
-def read_scene(trace: TracebackType | None, model: nn.Module) -> Scene:
+def count(number: int, word: str) -> str:
+    """1 axis, 2 axes."""
+    plural = word[:-2] + "es" if word.endswith("is") else word + "s"
+    return f"{number} {word if number == 1 else plural}"
+
+
+def read_scene(error: Exception, model: nn.Module, ops: tuple[Op, ...] = ()) -> Scene:
     names = {id(module): path for path, module in model.named_modules()}
-    scene: dict[str, Any] = {"location": location_of(trace)}
-    for frame in _frames(trace):
-        values = frame.f_locals
+    scene: dict[str, Any] = {"location": location_of(error.__traceback__), "model": model, "error": error, "ops": ops}
+    for frame in _frames(error.__traceback__):
+        values, code = frame.f_locals, frame.f_code
         owner = values.get("self")
         if isinstance(owner, Listener) and "func" in values:
             scene |= _call(values["func"], values["args"], values["kwargs"] or {})
-        elif isinstance(owner, nn.Module) and id(owner) in names and frame.f_code.co_name == "forward":
-            scene |= {"path": names[id(owner)], "module": owner, "given": tuple(_arguments(frame))}
-        elif frame.f_code.co_filename.startswith(TORCH) and "input" in values and "target" in values:
+        elif isinstance(owner, nn.Module) and id(owner) in names and code.co_name in ("forward", "_call_impl"):
+            scene |= _forward(frame, owner, names[id(owner)], "path" not in scene)
+        elif isinstance(owner, nn.modules.loss._Loss) and code.co_name == "__init__":
+            scene["building"] = type(owner).__name__
+        elif code.co_filename.startswith(TORCH) and "input" in values and "target" in values:
             scene |= {"input": values["input"], "target": values["target"]}
+        if is_users(code.co_filename):
+            scene["values"] = dict(values)
     return Scene(**scene)
+
+
+def _forward(frame: FrameType, owner: nn.Module, path: str, outermost: bool) -> dict[str, Any]:
+    """A call with the wrong arguments never reaches forward: then torch's own frame around it is all there is."""
+    reached = frame.f_code.co_name == "forward"
+    given = tuple(_arguments(frame)) if reached else tuple(frame.f_locals.get("args", ()))
+    found: dict[str, Any] = {"path": path, "module": owner, "given": given}
+    first = next((g for g in given if isinstance(g, torch.Tensor) and g.dim()), None)
+    if outermost and first is not None:
+        found["rows"] = first.shape[0]
+    return found
 
 
 def _frames(trace: TracebackType | None) -> Iterator[FrameType]:
@@ -96,7 +131,8 @@ def _arguments(frame: FrameType) -> Iterator[Any]:
 
 def _call(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
     tensors = tuple(a for a in (*args, *kwargs.values()) if isinstance(a, torch.Tensor))
-    found: dict[str, Any] = {"operands": tensors}
+    tensors += tuple(t for a in args if isinstance(a, list | tuple) for t in a if isinstance(t, torch.Tensor))
+    found: dict[str, Any] = {"operands": tensors, "operation": name_of(func)}
     try:
         bound = inspect.signature(func).bind_partial(*args, **kwargs).arguments
     except (TypeError, ValueError):

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 
 from sleuth.adapters.torch.failures.scene import Explained, Patterns, Scene, sides
+from sleuth.core.words import with_article
 
 CURES = {
     "float64": "x.float(), or make the arrays with dtype=np.float32",
@@ -43,15 +44,44 @@ def _embedding_dtype(match: re.Match[str], scene: Scene) -> Explained:
 
 
 def _device(match: re.Match[str], scene: Scene) -> Explained:
-    weight = next(scene.module.parameters(), None) if scene.module is not None else None
+    weight = next(scene.module.parameters(recurse=False), None) if scene.module is not None else None
     tensors = [t for t in (*scene.given, scene.input, scene.target) if isinstance(t, torch.Tensor)] + list(scene.operands)
     other = next((t for t in tensors if weight is not None and t.device != weight.device), None)
-    if weight is None or other is None:
-        names = sorted({str(t.device) for t in tensors}) or [g for g in match.groups() if g]
-        where = " and ".join(names) or "two devices"
-        return Explained("device", "one device", where, "bring both sides to one device: x.to(next(model.parameters()).device)")
-    wants, got = str(weight.device), str(other.device)
-    return Explained("device", wants, got, f"the layer is on {wants}, its input on {got}: call model.to(device) and x.to(device)")
+    if weight is not None and other is not None and all(t is not weight for t in tensors[:1]):
+        wants, got = str(weight.device), str(other.device)
+        advice = (
+            f"{scene.name()} is on {wants}, its input on {got}: bring both to one device, model.to(device) and x = x.to(device)"
+        )
+        return Explained("device", wants, got, advice)
+    alone = _on_its_own(scene, tensors)
+    names = sorted({str(t.device) for t in tensors}) or [g for g in match.groups() if g]
+    where = " and ".join(names) or "two devices"
+    return Explained(
+        "device", "one device", where, alone or "bring both sides to one device: x.to(next(model.parameters()).device)"
+    )
+
+
+def _on_its_own(scene: Scene, tensors: list[torch.Tensor]) -> str | None:
+    """A plain tensor of the model's own stays behind when the model is moved."""
+    for name, value in vars(scene.module).items() if scene.module is not None else ():
+        if any(value is t for t in tensors) and any(t.device != value.device for t in tensors):
+            return (
+                f"register it, self.register_buffer({name!r}, …): self.{name} is a plain tensor on {value.device}, "
+                "which model.to(device) leaves behind"
+            )
+    named = [(n, t) for t in tensors if (n := scene.name_of(t)) is not None]
+    if len(named) > 1:
+        told = " and ".join(f"{n} is on {t.device}" for n, t in named[:2])
+        return f"bring them together, {named[1][0]}.to({named[0][0]}.device): {told}"
+    weight = next((t for t in tensors if t is not scene.input and t is not scene.target), None)
+    if isinstance(scene.input, torch.Tensor) and weight is not None and weight.device != scene.input.device:
+        return (
+            f"move the loss, loss.to(output.device): it holds a tensor on {weight.device}, the output is on {scene.input.device}"
+        )
+    if isinstance(scene.input, torch.Tensor) and isinstance(scene.target, torch.Tensor):
+        devices = f"the output is on {scene.input.device}, the target on {scene.target.device}"
+        return f"move the target, target.to(output.device): {devices}"
+    return None
 
 
 def _row(match: re.Match[str], scene: Scene) -> Explained | None:
@@ -116,17 +146,12 @@ def _describe(kind: str, thing: Any) -> str:
 
 
 def _article(kind: str) -> str:
-    return "None" if kind == "NoneType" else f"an {kind}" if kind[0] in "aeiou" else f"a {kind}"
+    return "None" if kind == "NoneType" else with_article(kind)
 
 
 def _not_implemented(match: re.Match[str], scene: Scene) -> Explained:
     got = WORDS.get(match[1], match[1])
     return Explained("dtype", "a floating type", got, f"convert what goes into it: {CURES.get(got, 'x.float()')}")
-
-
-def _missing(match: re.Match[str], scene: Scene) -> Explained:
-    advice = "give the batch as the model's forward takes it: a tuple becomes its arguments, a dict its keywords; split= says how"
-    return Explained("other", match[2], "nothing for it", advice)
 
 
 def _plain(dtype: torch.dtype) -> str:
@@ -143,14 +168,14 @@ TYPES = Patterns(
         (r"expected scalar type (?P<wants>[\w:]+) but found (?P<got>[\w:]+)", _dtype),
         (r"\"\w+\" not implemented for '(\w+)'", _not_implemented),
         (r"all tensors to be on the same device, but found at least two devices, ([\w:]+) and ([\w:]+)", _device),
+        (r"all tensors to be on the same device, but got \w+ is on ([\w:]+), different from other tensors on ([\w:]+)", _device),
         (r"Tensor on device ([\w:]+) is not on the expected device ([\w:]+)", _device),
-        (r"Input type \(torch\.(\w+Tensor)\) and weight type \(torch\.(\w+Tensor)\)", _device),
+        (r"Input type \(torch\.([\w.]+Tensor)\) and weight type \(torch\.([\w.]+Tensor)\)", _device),
         (r"index out of range in self", _row),
         (r"index (-?\d+) is out of bounds for dimension (\d+) with size (\d+)", _index),
         (r"Expected more than 1 [\w ]+ when training, got input size torch\.Size\((\[[\d, ]+\])\)", _alone),
         (r"must be Tensor, not (?P<got>[\w.]+)", _no_tensor),
         (rf"'(?P<got>tuple|list|dict|NoneType)' object has no attribute '(?:{METHODS})'", _no_tensor),
         (r"invalid combination of arguments - got \((?P<got>tuple|list|dict|numpy\.ndarray|NoneType)", _no_tensor),
-        (r"missing (\d+) required positional arguments?: (.+)", _missing),
     )
 )  # fmt: skip

@@ -1,0 +1,38 @@
+"""From which line of the user's loop something is called. The line is looked up once a place."""
+
+import sys
+from types import FrameType
+
+from sleuth.adapters.torch.place import is_users
+from sleuth.core.location import Location, locate
+
+
+class Places:
+    def __init__(self) -> None:
+        self._known: set[tuple[str, int, int]] = set()
+        self.found: list[tuple[str, Location | None]] = []  # since they were last taken
+
+    def note(self, kind: str, frame: FrameType) -> None:
+        # The hash of a code object is slow; its address does.
+        key = (kind, id(frame.f_code), frame.f_lasti)
+        if key not in self._known:
+            self._known.add(key)
+            self.found.append((kind, users_line(frame)))
+
+    def take(self) -> list[tuple[str, Location | None]]:
+        found, self.found = self.found, []
+        return found
+
+
+def users_line(frame: FrameType | None) -> Location | None:
+    """The innermost line above that is neither ours nor a library's."""
+    while frame is not None:
+        if is_users(frame.f_code.co_filename):
+            return locate(frame.f_code.co_filename, frame.f_lineno)
+        frame = frame.f_back
+    return None
+
+
+def calling_frame(depth: int) -> FrameType:
+    """`depth` 0 is whoever called the function that asks."""
+    return sys._getframe(depth + 2)

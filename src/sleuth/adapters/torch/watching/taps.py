@@ -1,0 +1,177 @@
+"""Calls into torch that tell whoever watches. A tap is a replaced attribute of a class or module of torch.
+
+All watches of the process share the taps: the first one to join puts them in place, the last one to leave takes them out.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import torch
+from torch import nn
+from torch.amp.grad_scaler import GradScaler
+from torch.optim import Optimizer, lr_scheduler
+
+Hear = Callable[..., Any]
+
+
+class Listener:
+    """Final methods do nothing; a watcher overrides what it wants to hear. None of them may raise."""
+
+    def hear_backward(self, loss: torch.Tensor) -> None: ...
+
+    def hear_backward_end(self, loss: torch.Tensor) -> None: ...
+
+    def hear_call(self, kind: str, thing: Any) -> None: ...
+
+    def hear_scale(self, loss: torch.Tensor) -> None: ...
+
+    def hear_scaler_step(self, optimiser: Optimizer) -> None: ...
+
+
+class Tap:
+    """Replaces one attribute; puts back what was there, or nothing where the class only inherited it."""
+
+    def __init__(self, holder: Any, name: str, make: Callable[[Hear], Hear]) -> None:
+        self._holder, self._name = holder, name
+        self._own = vars(holder).get(name)
+        original = getattr(holder, name)
+        self._ours = functools.wraps(original)(make(original))
+        setattr(holder, name, self._ours)
+
+    def remove(self) -> None:
+        # Somebody else may have wrapped it after us: then their wrapper stays, and ours inside it is silent.
+        if vars(self._holder).get(self._name) is not self._ours:
+            return
+        if self._own is None:
+            delattr(self._holder, self._name)
+        else:
+            setattr(self._holder, self._name, self._own)
+
+
+LISTENERS: list[Listener] = []
+_taps: list[Tap] = []
+
+
+def join(listener: Listener) -> None:
+    if not LISTENERS:
+        _taps.extend(_open_taps())
+    LISTENERS.append(listener)
+
+
+def leave(listener: Listener) -> None:
+    if listener in LISTENERS:
+        LISTENERS.remove(listener)
+    if not LISTENERS:
+        while _taps:
+            _taps.pop().remove()
+
+
+class Root:
+    """The call of one model, through its class: told apart from others of the class by identity."""
+
+    _taps: ClassVar[dict[type, Tap]] = {}
+    _open: ClassVar[list["Root"]] = []
+
+    def __init__(self, model: nn.Module, hear: Callable[[tuple[Any, ...], dict[str, Any]], None]) -> None:
+        self.model, self.hear = model, hear
+        if type(model) not in self._taps:
+            self._taps[type(model)] = Tap(type(model), "__call__", _root_call)
+        self._open.append(self)
+
+    def remove(self) -> None:
+        self._open.remove(self)
+        cls = type(self.model)
+        if not any(type(root.model) is cls for root in self._open):
+            self._taps.pop(cls).remove()
+
+    @classmethod
+    def heard(cls, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        for root in cls._open:
+            if root.model is module:
+                root.hear(args, kwargs)
+
+
+def _root_call(original: Hear) -> Hear:
+    inherited = original is nn.Module.__call__
+
+    def call(module: nn.Module, *args: Any, **kwargs: Any) -> Any:
+        if torch.compiler.is_compiling():
+            # What is read here is guarded: it must be the same on every step, or torch compiles anew.
+            return module._wrapped_call_impl(*args, **kwargs) if inherited else original(module, *args, **kwargs)
+        Root.heard(module, args, kwargs)
+        # Looked up anew: on some steps nn.Module's own is replaced.
+        return nn.Module.__call__(module, *args, **kwargs) if inherited else original(module, *args, **kwargs)
+
+    return call
+
+
+def forget() -> None:
+    """In a child process: nobody listens here, and the taps let everything through."""
+    LISTENERS.clear()
+    Root._open.clear()
+
+
+def _open_taps() -> list[Tap]:
+    taps = [
+        Tap(torch.Tensor, "backward", _backward),
+        Tap(Optimizer, "zero_grad", _before("zero_grad")),
+        Tap(nn.Module, "zero_grad", _before("zero_grad")),
+        Tap(GradScaler, "scale", _scale),
+        Tap(GradScaler, "step", _scaler_step),
+        Tap(GradScaler, "unscale_", _before("unscale")),
+    ]
+    taps += [Tap(cls, "step", _before("scheduler")) for cls in _schedulers()]
+    for name in ("clip_grad_norm_", "clip_grad_value_"):
+        taps += [Tap(module, name, _before("clip")) for module in (nn.utils, nn.utils.clip_grad)]
+    return taps
+
+
+def _schedulers() -> list[type]:
+    """Every scheduler with a step of its own."""
+    found = [cls for cls in vars(lr_scheduler).values() if isinstance(cls, type) and issubclass(cls, lr_scheduler.LRScheduler)]
+    return [cls for cls in dict.fromkeys(found) if "step" in vars(cls)]
+
+
+def _backward(original: Hear) -> Hear:
+    def backward(self: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+        for listener in LISTENERS:
+            listener.hear_backward(self)
+        result = original(self, *args, **kwargs)
+        for listener in LISTENERS:
+            listener.hear_backward_end(self)
+        return result
+
+    return backward
+
+
+def _before(kind: str) -> Callable[[Hear], Hear]:
+    def make(original: Hear) -> Hear:
+        def call(thing: Any, *args: Any, **kwargs: Any) -> Any:
+            for listener in LISTENERS:
+                listener.hear_call(kind, thing)
+            return original(thing, *args, **kwargs)
+
+        return call
+
+    return make
+
+
+def _scale(original: Hear) -> Hear:
+    def scale(self: GradScaler, outputs: Any) -> Any:
+        if isinstance(outputs, torch.Tensor):
+            for listener in LISTENERS:
+                listener.hear_scale(outputs)
+        return original(self, outputs)
+
+    return scale
+
+
+def _scaler_step(original: Hear) -> Hear:
+    def step(self: GradScaler, optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:
+        result = original(self, optimizer, *args, **kwargs)
+        for listener in LISTENERS:
+            listener.hear_scaler_step(optimizer)
+        return result
+
+    return step

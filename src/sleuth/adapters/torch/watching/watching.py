@@ -1,0 +1,99 @@
+"""A watch as the rest of sleuth knows it: what the watcher notes becomes observations, off the training thread."""
+
+import math
+import os
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import nn
+from torch.optim import Optimizer
+
+from sleuth.adapters.torch.watching import taps
+from sleuth.adapters.torch.watching.watcher import Record, Watcher
+from sleuth.core.adapter import Watching
+from sleuth.core.observation import Call, Frame, Observation, Role, Step
+from sleuth.core.statistics import norm_of
+
+# Steps that may wait. Looks hold tables of all tensors: fewer of those.
+MOST_WAITING = 4096
+MOST_LOOKS_WAITING = 64
+
+# A child made by fork has no thread to drain and must not write to the parent's file.
+os.register_at_fork(after_in_child=taps.forget)
+
+
+class TorchWatching(Watching):
+    def __init__(self, model: nn.Module, optimisers: Sequence[Optimizer], *, every: int | None, overhead: float) -> None:
+        self._waiting: deque[Record] = deque()
+        self._looks_waiting = 0
+        self._watcher = Watcher(model, optimisers, self._put, every=every, overhead=overhead)
+        self.dropped = 0
+
+    @property
+    def own_seconds(self) -> float:  # type: ignore[override]
+        return self._watcher.own_seconds
+
+    @property
+    def steps(self) -> int:  # type: ignore[override]
+        return self._watcher.steps
+
+    @property
+    def looks(self) -> int:  # type: ignore[override]
+        return self._watcher.looks
+
+    @property
+    def trouble(self) -> str | None:  # type: ignore[override]
+        error = self._watcher.gave_up
+        return None if error is None else f"{type(error).__name__}: {error}"
+
+    def open(self) -> None:
+        self._watcher.open()
+
+    def close(self) -> None:
+        self._watcher.close()
+
+    def drain(self) -> list[Observation]:
+        found: list[Observation] = []
+        for _ in range(len(self._waiting)):
+            record = self._waiting.popleft()
+            if record.look is not None:
+                self._looks_waiting -= 1
+            found += _observations(record)
+        return found
+
+    def _put(self, record: Record) -> None:
+        if len(self._waiting) >= MOST_WAITING or (record.look is not None and self._looks_waiting >= MOST_LOOKS_WAITING):
+            self.dropped += 1
+            return
+        if record.look is not None:
+            self._looks_waiting += 1
+        self._waiting.append(record)
+
+
+def _observations(record: Record) -> Iterator[Observation]:
+    for kind, location in record.places:
+        yield Call(kind, record.step, location, record.optimiser)
+    norm = None
+    tables = record.look.tables if record.look is not None else {}
+    for role, (paths, table) in tables.items():
+        if role is Role.GRADIENT:
+            norm = norm_of(table)
+        if paths:
+            yield Frame(record.step, role, paths, table, sampled=record.sampled if role is Role.UPDATE else 0)
+    yield Step(
+        record.step,
+        _finite(record.loss),
+        record.lr,
+        gradient_norm=norm,
+        calls=record.calls,
+        optimiser=record.optimiser,
+        training="forward-in-eval" not in record.calls,
+        seconds={"step": record.seconds},
+    )
+
+
+def _finite(loss: Any) -> float | None:
+    value = loss.item() if isinstance(loss, torch.Tensor) else loss
+    return value if value is not None and math.isfinite(value) else None

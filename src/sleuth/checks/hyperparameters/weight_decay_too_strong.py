@@ -1,0 +1,118 @@
+"""Weight decay takes back what the gradient gains."""
+
+from collections.abc import Iterator
+
+from sleuth.core.check import Evidence, NotExamined, Seen, check
+from sleuth.core.finding import Series
+from sleuth.core.stage import Severity, Stage
+from sleuth.core.trial import DecayTrial, Overfit
+
+# Of what the same steps gain without decay. Usual decays cost a twentieth; strong ones that help later, a tenth.
+COSTS = 0.3
+# The same where the loss is that of samples which were trained on: there decay is allowed to cost something.
+COSTS_TRAINED = 0.5
+# Of the start: what must be gained without decay for a comparison to mean anything.
+CLEAR_FALL = 0.1
+ERRORS = 5.0
+# Decay undoes at least half of what gradients do.
+OUTWEIGHS = 0.5
+
+
+@check(
+    code="H504",
+    stage=Stage.HYPERPARAMETERS,
+    severity=Severity.WARNING,
+    reads=(DecayTrial, Overfit),
+    explains=(
+        "loss-not-decreasing",
+        "loss-not-finite",
+        "gradient-not-finite",
+        "loss-diverges",
+        "loss-oscillates",
+        "cannot-overfit-one-batch",
+        "learns-without-input",
+        "learning-rate-too-high",
+        "learning-rate-too-low",
+        "vanishing-gradients",
+        "update-too-large",
+        "weights-grow",
+        "units-dying",
+        "predicts-one-class",
+        "underfitting",
+        "stopped-too-early",
+    ),
+    title="Weight decay outweighs the gradient",
+    why="""Each step draws every weight towards zero by a share of itself, whatever the data say. When that is more than the
+    gradient adds, the weights shrink until the model answers the same to everything.""",
+    fix="Lower weight_decay: 1e-4 with SGD, 0.01 to 0.1 with AdamW.",
+    symptoms=(
+        "weight decay too high",
+        "training loss stays high",
+        "underfitting",
+        "loss goes up again",
+        "the loss stops at the value of guessing",
+        "weights shrink to zero",
+    ),
+    decided_by="the same steps from the same start with and without weight decay",
+)
+def weight_decay_too_strong(
+    seen: Seen, *, costs: float = COSTS, costs_trained: float = COSTS_TRAINED, outweighs: float = OUTWEIGHS
+) -> Iterator[Evidence | NotExamined]:
+    trial = seen.one(DecayTrial)
+    if not trial.steps or trial.start is None or trial.free_end is None:
+        return
+    gain = trial.start - trial.free_end
+    if gain < CLEAR_FALL * abs(trial.start):
+        return
+    judged_fairly = trial.held_out or trial.validation_end is not None
+    if trial.end is not None and not _costs(trial, gain, costs if judged_fairly else costs_trained, outweighs):
+        return
+    if not seen.one(Overfit).plain:
+        yield NotExamined("this loss need not fall while training works")
+        return
+    reached = "blows up" if trial.end is None else f"reaches {trial.end:.3g}"
+    yield Evidence(
+        summary=f"in {trial.steps} steps with weight_decay={trial.decay:g} the loss {reached}; the same steps from the same "
+        f"start ({trial.start:.3g}) without decay reach {trial.free_end:.3g}{_weighed(trial)}",
+        fix=f"Lower weight_decay from {trial.decay:g} to {_usual(trial):g}, or leave it out.",
+        numbers={
+            "weight_decay": trial.decay,
+            "start": trial.start,
+            "end": trial.end,
+            "end_without": trial.free_end,
+            "decay_over_gradient": trial.pull,
+            "decay_over_gradient_later": trial.later_pull,
+        },
+        series=(
+            Series("loss with weight decay", _steps(trial.losses), trial.losses),
+            Series("loss without", _steps(trial.free_losses), trial.free_losses),
+        ),
+        strength=gain / max(trial.free_end, 1e-6 * gain) if trial.end is None else (trial.end - trial.free_end) / gain / costs,
+    )
+
+
+def _costs(trial: DecayTrial, gain: float, costs: float, outweighs: float) -> bool:
+    assert trial.end is not None
+    assert trial.free_end is not None
+    lost = trial.end - trial.free_end
+    if lost < max(costs * gain, ERRORS * (trial.difference_error or 0.0)):
+        return False
+    if (trial.later_pull or 0.0) < outweighs and trial.pull < outweighs:
+        return False
+    # Decay that costs in training and helps in validation does what it is for.
+    with_decay, without = trial.validation_end, trial.validation_free_end
+    return with_decay is None or without is None or with_decay - without > costs * gain / 2
+
+
+def _weighed(trial: DecayTrial) -> str:
+    pull = max(trial.pull, trial.later_pull or 0.0)
+    return f"; decay moves the weights {pull:.2g} times as far as the gradient does" if pull < 1e6 else ""
+
+
+def _usual(trial: DecayTrial) -> float:
+    """A hundredth of it, where that is a usual value; else the largest usual one."""
+    return float(f"{min(trial.decay / 100, 0.1):.0e}")
+
+
+def _steps(losses: tuple[float, ...]) -> tuple[float, ...]:
+    return tuple(float(i) for i in range(1, len(losses) + 1))

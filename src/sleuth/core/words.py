@@ -1,0 +1,15 @@
+"""English around the words that users bring."""
+
+# Said with a vowel at the beginning, though written without one.
+SPOKEN = ("ndarray", "nparray", "rnn", "lstm", "mlp", "sgd")
+
+
+def with_article(word: str) -> str:
+    """a list, an int, an ndarray."""
+    said_with_vowel = word[:1].lower() in tuple("aeiou") or word.lower().startswith(SPOKEN)
+    return f"an {word}" if said_with_vowel else f"a {word}"
+
+
+def kind_of(thing: object) -> str:
+    """What a value is, in words: a list, an int, None."""
+    return "None" if thing is None else with_article(type(thing).__name__)

@@ -1,0 +1,64 @@
+"""Whether weights are still what an initialiser drew: training blurs the ends of a uniform draw, and exact zeros and ones."""
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+# The largest of n uniform draws stays within this many n-ths of the bound, but for one case in twenty thousand.
+GAP = 10.0
+# Standard errors: all matrices of a trunk must pass, so none may fail by chance.
+SURE = 5.0
+# Rounding of a bound in float32; half precision keeps three digits.
+ROUNDING = 1e-5
+HALF_ROUNDING = 5e-3
+# Spreads that are drawn whatever the width, as in GPT and DCGAN.
+USUAL_STD = (0.02, 0.01)
+
+
+def uniform_draw(values: np.ndarray, fans: Iterable[int], half: bool = False) -> bool:
+    """Does it end where an initialiser's range ends, and is it as wide as a uniform draw in between?"""
+    n, top, spread = values.size, float(np.abs(values).max(initial=0.0)), float(np.std(values))
+    slack = HALF_ROUNDING if half else ROUNDING
+    return any(
+        -slack <= 1 - top / bound <= GAP / n + slack and abs(spread * 3**0.5 / bound - 1) <= SURE * (0.2 / n) ** 0.5 + slack
+        for bound in bounds(fans)
+    )
+
+
+def within_bounds(values: np.ndarray, fans: Iterable[int]) -> bool:
+    """For the few numbers of a bias, whose ends say less."""
+    return float(np.abs(values).max(initial=0.0)) <= (1 + HALF_ROUNDING) * max(bounds(fans), default=0.0)
+
+
+def normal_draw(values: np.ndarray, fans: Iterable[int]) -> bool:
+    """As an initialiser's normal draw would look: its spread, its mean and its tails within their chance."""
+    n, mean, spread = values.size, float(np.mean(values)), float(np.std(values))
+    if spread == 0 or abs(mean) > SURE * spread / n**0.5:
+        return False
+    tails = float(np.mean(((values - mean) / spread) ** 4))
+    known = any(abs(spread / std - 1) <= SURE * (0.5 / n) ** 0.5 for std in _spreads(fans))
+    return known and abs(tails - 3) <= SURE * (24 / n) ** 0.5
+
+
+def fans_of(shape: tuple[int, ...]) -> tuple[int, int]:
+    """Numbers on both sides, which of them is the input being a matter of the layer's kind."""
+    window = int(np.prod(shape[2:], dtype=np.int64))
+    return shape[0] * window, shape[1] * window
+
+
+def bounds(fans: Iterable[int]) -> Iterator[float]:
+    """Of PyTorch's own start, of He's, LeCun's and Glorot's."""
+    fans = list(fans)
+    for fan in fans:
+        yield from (fan**-0.5, (6 / fan) ** 0.5, (3 / fan) ** 0.5)
+    if len(fans) > 1:
+        yield (6 / (fans[0] + fans[1])) ** 0.5
+
+
+def _spreads(fans: Iterable[int]) -> Iterator[float]:
+    fans = list(fans)
+    yield from USUAL_STD
+    for fan in fans:
+        yield from (fan**-0.5, (2 / fan) ** 0.5)
+    if len(fans) > 1:
+        yield (2 / (fans[0] + fans[1])) ** 0.5
