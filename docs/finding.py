@@ -38,11 +38,15 @@ def finding(case: Case, root: Path) -> str:
 def sick_report(case: Case) -> Report:
     """By the first kit that can build it."""
     from tests.conftest import kits
+    from tests.watched import watched
 
     for kit in kits():
         _seed()
-        with contextlib.suppress(CannotBuild):
-            return examine(case.sick(kit), budget_seconds=BUDGET_SECONDS, progress=False)
+        try:
+            sick = case.sick(kit)
+        except CannotBuild:
+            continue
+        return watched(sick) if case.source == "watch" else examine(sick, budget_seconds=BUDGET_SECONDS, progress=False)
     raise NothingToShow(f"no kit can build the sick case of {case.name}")
 
 

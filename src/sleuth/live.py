@@ -10,7 +10,7 @@ from typing import Any
 from sleuth.core.adapter import Adapter, Describes, Watches, Watching
 from sleuth.core.engine import Engine
 from sleuth.core.errors import UnusableInput
-from sleuth.core.observation import Dropped, Evaluation, Frame, Observation, Split
+from sleuth.core.observation import Dropped, Ending, Evaluation, Frame, Observation, Split
 from sleuth.core.report import Report
 from sleuth.core.statistics import pack, unpack
 from sleuth.core.subject import Subject
@@ -68,8 +68,8 @@ class Watch:
     def __enter__(self) -> "Watch":
         return self
 
-    def __exit__(self, *exception: object) -> None:
-        self.close()
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        self._end("completed" if kind is None else "interrupted" if issubclass(kind, KeyboardInterrupt) else "failed")
 
     def log(self, *, step: int | None = None, **metrics: float) -> None:
         """Values that only the user knows: loss, accuracy; with `val_` in front they are of the validation data."""
@@ -88,6 +88,9 @@ class Watch:
 
     def close(self) -> None:
         """Ends the watch; every hook is gone afterwards. A second time does nothing."""
+        self._end("completed")
+
+    def _end(self, how: str) -> None:
         if self._done.is_set():
             return
         self.seconds = time.monotonic() - self.began
@@ -99,6 +102,7 @@ class Watch:
                 self._thread.join(timeout=10)
             with self._lock:
                 self._drain()
+                self._take([Ending(self.watching.steps, how)])
                 if self._writer is not None:
                     self._writer.write_fact("end", {"seconds": self.seconds, "overhead": self.overhead, "notes": self.notes})
                     self._writer.close()

@@ -57,10 +57,14 @@ class Look:
 def look(subject: Subject, *names: str) -> Look:
     """All checks of this list when none is named."""
     names = names or tuple(OWN)
+    return look_with(BASIS.union(*(OWN[name] for name in names)), subject, *names)
+
+
+def look_with(wanted: set[str], subject: Subject, *names: str) -> Look:
+    """The named checks after the wanted experiments."""
     engine = Engine(all_checks(), Configuration(select=names))
     adapter = adapter_for(subject.model)
     lab = Lab(subject, adapter, 60.0)
-    wanted = BASIS.union(*(OWN[name] for name in names))
     with adapter.preserve(subject), adapter.bench(subject) as bench:
         lab.bench_ = bench
         for probe in all_probes():

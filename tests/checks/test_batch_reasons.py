@@ -96,6 +96,10 @@ REASONS = {
     "one answer": (Averaged, digits, nn.CrossEntropyLoss(), "one and the same answer", "Follow two different samples"),
     "narrow": (lambda: KIT.mlp(64, 32, 1, 10, activation="tanh"), digits, nn.CrossEntropyLoss(), "into 1", "wider"),
     "pooled": (Pooled, digit_images, nn.CrossEntropyLoss(), "1 of the 64 numbers", "pooling"),
+    "levelled": (
+        lambda: nn.Sequential(KIT.mlp(64, 32, 10), nn.LayerNorm(10, elementwise_affine=False)),
+        digits, nn.CrossEntropyLoss(), "normalised after the last layer", "before that layer",
+    ),
     "bounded": (Bounded, diabetes, nn.MSELoss(), "a sigmoid at the end", "Leave out the sigmoid"),
 }  # fmt: skip
 

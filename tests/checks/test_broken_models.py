@@ -8,34 +8,20 @@ from torch import nn
 from torch.utils.data import DataLoader
 
 from sleuth import examine
-from sleuth.adapters import adapter_for
 from sleuth.adapters.torch.failure import explain
-from sleuth.checks import all_checks
-from sleuth.core.engine import Engine
 from sleuth.core.errors import UnusableInput
 from sleuth.core.finding import Finding
 from sleuth.core.subject import Subject
-from sleuth.probes.describing import describing
-from sleuth.probes.examination import run_probe
-from sleuth.probes.first_pass import first_pass
-from sleuth.probes.probe import Lab
-from sleuth.probes.reading import reading
 from tests.checks import broken_models
 from tests.checks.broken_models import BROKEN, LABELS, TABLE, loader
+from tests.checks.looking import BASIS, look_with
 
 HERE = Path(broken_models.__file__)
 FORWARD, SHAPES = "forward-fails", "output-target-mismatch"
 
 
-def found_in(subject: Subject) -> list[Finding]:
-    engine = Engine(c for c in all_checks() if c.name in (FORWARD, SHAPES, "backward-fails"))
-    adapter = adapter_for(subject.model)
-    lab = Lab(subject, adapter, 60.0)
-    with adapter.preserve(subject), adapter.bench(subject) as bench:
-        lab.bench_ = bench
-        for probe in (reading, describing, first_pass):
-            run_probe(probe, lab, engine.emit)
-    return list(engine.judge().findings)
+def found_in(subject: Subject) -> tuple[Finding, ...]:
+    return look_with(BASIS, subject, FORWARD, SHAPES, "backward-fails").findings
 
 
 # name → (check, kind, layer, what it takes, what it gets, a piece of the line, a piece of the fix)
@@ -117,7 +103,7 @@ TOLD = {
     "letters_of_an_einsum": (FORWARD, "shape", None, "one size for i", "i is 18 and 12", "torch.einsum(", "weight has 12 there"),
     "an_axis_that_does_not_exist": (FORWARD, "shape", None, "an axis 2", "(16, 10)", "log_softmax(2)", "dim=-1"),
     "features_under_inference_mode": (
-        FORWARD, "graph", "fc", "may carry a graph", "torch.inference_mode()", "h = m.body(x)", "out of the torch.inference_mode()",
+        FORWARD, "graph", "fc", "may carry a graph", "inference_mode()", "h = m.body(x)", "out of the torch.inference_mode()",
     ),
     "a_variance_below_zero": (FORWARD, "value", None, "above 0", "a negative one", "fn.gaussian_nll_loss(", "softplus(v) + 1e-6"),
     "words_stand_before_classes": (SHAPES, None, None, "classes on axis 1", "(16, 11, 50)", "m.words(x)", "transpose(1, 2)"),

@@ -18,6 +18,7 @@ from sleuth.core.trial import InitialLoss
 from sleuth.probes.initial_loss import initial_loss
 from sleuth.probes.probe import Lab
 
+torch.manual_seed(0)
 RANDOM = torch.Generator().manual_seed(0)
 X = torch.randn(4, 32, 8, generator=RANDOM)
 CLASSES = torch.randint(5, (4, 32), generator=RANDOM)

@@ -3,16 +3,8 @@
 import pytest
 
 from sleuth import examine
-from sleuth.adapters import adapter_for
-from sleuth.checks import all_checks
-from sleuth.core.engine import Engine, Judgement
 from sleuth.core.subject import Subject
-from sleuth.probes.describing import describing
-from sleuth.probes.examination import run_probe
-from sleuth.probes.first_pass import first_pass
-from sleuth.probes.initial_loss import initial_loss
-from sleuth.probes.probe import Lab
-from sleuth.probes.reading import reading
+from tests.checks.looking import BASIS, Look, look_with
 from tests.checks.loss_zoo import HEALTHY, SICK
 
 WIRING = {
@@ -21,15 +13,8 @@ WIRING = {
 }  # fmt: skip
 
 
-def judged(subject: Subject) -> Judgement:
-    engine = Engine(c for c in all_checks() if c.name in WIRING)
-    adapter = adapter_for(subject.model)
-    lab = Lab(subject, adapter, 60.0)
-    with adapter.preserve(subject), adapter.bench(subject) as bench:
-        lab.bench_ = bench
-        for probe in (reading, describing, first_pass, initial_loss):
-            run_probe(probe, lab, engine.emit)
-    return engine.judge()
+def judged(subject: Subject) -> Look:
+    return look_with({*BASIS, "initial_loss"}, subject, *WIRING)
 
 
 @pytest.mark.parametrize("name", HEALTHY)

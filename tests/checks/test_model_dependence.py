@@ -214,3 +214,85 @@ def test_the_size_of_the_outputs_does_not_matter(scale: float) -> None:
     seen = look(training(model), *BOTH)
     assert not seen.findings
     assert not seen.not_examined
+
+
+def with_spread(model: Made, x: torch.Tensor) -> torch.Tensor:
+    """The last trick of a GAN's critic: how much the batch varies, as one more feature."""
+    hidden = torch.relu(model.body(x))
+    return model.head(torch.cat([hidden, hidden.std(0).mean().expand(len(x), 1)], dim=1))
+
+
+def mixed_up(model: Made, x: torch.Tensor) -> torch.Tensor:
+    return model.head(torch.relu(model.body(0.7 * x + 0.3 * x.roll(1, 0) if model.training else x)))
+
+
+def by_heads(model: Made, x: torch.Tensor) -> torch.Tensor:
+    heads = model.body(x).view(len(x), 8, 2, 4).transpose(1, 2)
+    mixed = (heads @ heads.transpose(-1, -2) / 2).softmax(-1) @ heads
+    return model.head(mixed.transpose(1, 2).reshape(len(x), -1))
+
+
+def folded(model: Made, x: torch.Tensor) -> torch.Tensor:
+    return model.head(torch.relu(model.body(x.reshape(-1, 8))).reshape(len(x), 8, -1).flatten(1))
+
+
+def turned(model: Made, x: torch.Tensor) -> torch.Tensor:
+    return model.head(model.body(x.transpose(0, 1))[0][-1])
+
+
+APART = {
+    "batch norm": lambda: training(nn.Sequential(nn.Linear(64, 32), nn.BatchNorm1d(32), nn.ReLU(), nn.Linear(32, 10))),
+    "spread of the batch": lambda: training(Made(with_spread, body=nn.Linear(64, 32), head=nn.Linear(33, 10))),
+    "mix-up": lambda: training(Made(mixed_up, body=nn.Linear(64, 32), head=nn.Linear(32, 10))),
+    "attention by hand": lambda: training(Made(by_heads, body=nn.Linear(8, 8), head=nn.Linear(64, 10)), data=rows()),
+    "positions as samples": lambda: training(Made(folded, body=nn.Linear(8, 16), head=nn.Linear(128, 10)), data=rows()),
+    "time first inside": lambda: training(Made(turned, body=nn.GRU(8, 24), head=nn.Linear(24, 10)), data=rows()),
+    "attention": lambda: training(
+        nn.Sequential(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), nn.Flatten(), nn.Linear(64, 10)), data=rows()
+    ),
+}
+
+
+@pytest.mark.parametrize("name", APART)
+def test_what_mixes_in_training_alone_or_not_at_all_is_not_accused(name: str) -> None:
+    assert not look(APART[name](), "samples-mix").findings
+
+
+def similarities(model: Made, x: torch.Tensor) -> torch.Tensor:
+    codes = nn.functional.normalize(model.body(x), dim=1)
+    return 10 * codes @ codes.T
+
+
+def own_row(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    return nn.functional.cross_entropy(output, torch.arange(len(output))) + 0 * target.sum()
+
+
+def test_a_loss_across_samples_is_no_mixing() -> None:
+    def contrast(model: nn.Module, batch: list[torch.Tensor]) -> torch.Tensor:
+        one, other = (model(batch[0] + 0.1 * torch.randn_like(batch[0])) for _ in range(2))
+        return nn.functional.cross_entropy(one @ other.T, torch.arange(len(one)))
+
+    assert not look(training(Made(similarities, body=nn.Linear(64, 16)), own_row), "samples-mix").findings
+    assert not look(training(nn.Linear(64, 16), step=contrast), "samples-mix").findings
+
+
+MIXING = {
+    "transposed view": lambda m, x: m.head(torch.relu(m.body(x).t().contiguous().view(-1, 32))),
+    "convolution over the samples": lambda m, x: m.head(m.conv(m.body(x).T.unsqueeze(0)).squeeze(0).T),
+    "running sum over the samples": lambda m, x: m.head(torch.relu(m.body(x)).cumsum(0) / len(x)),
+    "neighbour": lambda m, x: m.head(m.body(x) + torch.relu(m.body(x)).roll(1, 0)),
+}
+
+
+@pytest.mark.parametrize("name", MIXING)
+def test_samples_that_mix_in_their_order_are_certain(name: str) -> None:
+    conv = nn.Conv1d(32, 32, 3, padding=1)
+    model = Made(MIXING[name], body=nn.Linear(64, 32), head=nn.Linear(32, 10), conv=conv)
+    assert look(training(model), "samples-mix").one().confidence is Confidence.CERTAIN
+
+
+def test_the_cure_names_the_layer_that_the_user_wrote() -> None:
+    layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0)
+    model = Made(lambda m, x: m.head(m.body(x).flatten(1)), body=layer, head=nn.Linear(64, 10))
+    found = look(training(model, data=rows()), "samples-mix").one()
+    assert "TransformerEncoderLayer(..., batch_first=True)" in found.fix

@@ -118,6 +118,9 @@ SICK = {
     "features that are scaled away": lambda: training(
         Net(lambda m, x: m.head(F.relu(m.body(x)) * 1e-6), body=nn.Linear(64, 64), head=nn.Linear(64, 10))
     ),
+    "scores that are all but zero": lambda: training(
+        Net(lambda m, x: m.head(F.relu(m.body(x)) * 1e-6), body=nn.Linear(64, 64), head=nn.Linear(64, 10, bias=False))
+    ),
     "an answer that is clamped": lambda: training(
         Net(lambda m, x: m.body(x).clamp(5.0, 5.001), body=nn.Sequential(*mlp(10, 32, 1))), nn.MSELoss(), diabetes()
     ),

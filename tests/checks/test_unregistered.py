@@ -99,14 +99,19 @@ def test_a_layer_is_found_wherever_it_hides(kind: type[Model]) -> None:
     assert "self.kept =" in found.location.text
 
 
-class OfClass(Model):
+class Bare(Model):
+    def build(self) -> None:
+        pass
+
+
+class OfClass(Bare):
     layers = (nn.Linear(64, 32),)
 
     def hidden(self, x):
         return self.layers[0](x)
 
 
-class OfFile(Model):
+class OfFile(Bare):
     def hidden(self, x):
         return OUTSIDE(x)
 
@@ -119,18 +124,18 @@ def test_layers_of_a_class_or_a_file_are_met_at_work(kind: type[Model], line: st
     assert line in found.location.text
 
 
-class LayerInForward(Model):
+class LayerInForward(Bare):
     def hidden(self, x):
         layer = nn.Linear(64, 32)
         return layer(x)
 
 
-class ParameterInForward(Model):
+class ParameterInForward(Bare):
     def hidden(self, x):
         return fn.linear(x, nn.Parameter(torch.randn(32, 64) / 8))
 
 
-class TensorInForward(Model):
+class TensorInForward(Bare):
     def hidden(self, x):
         return x @ torch.randn(64, 32, requires_grad=True) / 8
 

@@ -102,8 +102,8 @@ def test_what_is_no_report_is_refused_in_words(content: bytes | None, message: s
         sleuth.load(file)
 
 
-def test_a_folder_is_no_report(tmp_path: Path) -> None:
-    with pytest.raises(UnusableInput, match="cannot be read"):
+def test_a_folder_without_a_run_is_no_report(tmp_path: Path) -> None:
+    with pytest.raises(UnusableInput, match="holds no run"):
         sleuth.load(tmp_path)
 
 

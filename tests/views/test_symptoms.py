@@ -71,7 +71,7 @@ def test_what_is_found_for_common_symptoms_is_on_record(golden) -> None:
         ("loss goes down then nan", "learning-rate-too-high"),
         ("loss stuck at 2.303", "double-softmax"),
         ("accuracy does not improve", "input-not-normalised"),
-        ("val loss goes up", "train-val-shift"),
+        ("val loss goes up", "capacity-too-large"),
         ("predicts only one class", "class-imbalance"),
         ("IndexError: Target 10 is out of bounds.", "target-out-of-range"),
         ("weights do not change", "parameters-not-optimised"),

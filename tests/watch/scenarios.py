@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import nn
 from torch.func import functional_call
-from torch.nn import functional as F
+from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -46,7 +46,7 @@ def plainly(model: nn.Module, optimiser: torch.optim.Optimizer, forward: Callabl
     def loop() -> Iterator[None]:
         while True:
             optimiser.zero_grad()
-            F.cross_entropy((forward or model)(X), Y).backward()
+            functional.cross_entropy((forward or model)(X), Y).backward()
             optimiser.step()
             yield
 
@@ -74,7 +74,7 @@ def lbfgs_closure() -> Training:
 
     def closure() -> torch.Tensor:
         optimiser.zero_grad()
-        loss = F.cross_entropy(model(X), Y)
+        loss = functional.cross_entropy(model(X), Y)
         loss.backward()
         return loss
 
@@ -97,11 +97,11 @@ def gan() -> Training:
         while True:
             judge.zero_grad()
             made = model["make"](torch.randn(64, 4))
-            real = F.binary_cross_entropy_with_logits(model["judge"](X), ones)
-            (real + F.binary_cross_entropy_with_logits(model["judge"](made.detach()), zeros)).backward()
+            real = functional.binary_cross_entropy_with_logits(model["judge"](X), ones)
+            (real + functional.binary_cross_entropy_with_logits(model["judge"](made.detach()), zeros)).backward()
             judge.step()
             maker.zero_grad()
-            F.binary_cross_entropy_with_logits(model["judge"](made), ones).backward()
+            functional.binary_cross_entropy_with_logits(model["judge"](made), ones).backward()
             maker.step()
             yield
 
@@ -118,7 +118,7 @@ def accumulation() -> Training:
             optimiser.zero_grad()
             for part in range(4):
                 rows = slice(part * 16, part * 16 + 16)
-                (F.cross_entropy(model(X[rows]), Y[rows]) / 4).backward()
+                (functional.cross_entropy(model(X[rows]), Y[rows]) / 4).backward()
             optimiser.step()
             yield
 
@@ -134,7 +134,7 @@ def autocast() -> Training:
         while True:
             optimiser.zero_grad()
             with torch.autocast("cpu", dtype=torch.bfloat16):
-                loss = F.cross_entropy(model(X), Y)
+                loss = functional.cross_entropy(model(X), Y)
             loss.backward()
             optimiser.step()
             yield
@@ -152,7 +152,7 @@ def autocast_with_scaler() -> Training:
         while True:
             optimiser.zero_grad()
             with torch.autocast("cpu", dtype=torch.float16):
-                loss = F.cross_entropy(model(X).float(), Y)
+                loss = functional.cross_entropy(model(X).float(), Y)
             scaler.scale(loss).backward()
             scaler.unscale_(optimiser)
             nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -172,7 +172,7 @@ def clipping_and_schedule() -> Training:
     def loop() -> Iterator[None]:
         while True:
             optimiser.zero_grad()
-            F.cross_entropy(model(X), Y).backward()
+            functional.cross_entropy(model(X), Y).backward()
             nn.utils.clip_grad_norm_(model.parameters(), 0.5)
             optimiser.step()
             schedule.step()
@@ -259,7 +259,7 @@ def loader_with_workers() -> Training:
         while True:
             for x, y in loader:
                 optimiser.zero_grad()
-                F.cross_entropy(model(x), y).backward()
+                functional.cross_entropy(model(x), y).backward()
                 optimiser.step()
                 yield
 
@@ -284,7 +284,7 @@ def compiled_in_one_graph() -> Training:
 
 
 @scenario
-def functional() -> Training:
+def functional_calls() -> Training:
     model = mlp()
     optimiser = torch.optim.Adam(model.parameters(), 1e-2)
     return Training(

@@ -8,7 +8,7 @@ from itertools import islice
 import pytest
 import torch
 from torch import nn
-from torch.nn import functional as F
+from torch.nn import functional
 from torch.optim import Optimizer
 
 import sleuth
@@ -143,6 +143,6 @@ def test_another_models_steps_are_not_this_ones() -> None:
         loop = training.loop()
         for _ in range(5):
             next(loop)
-            F.cross_entropy(other(torch.ones(4, 12)), torch.zeros(4, dtype=torch.long)).backward()
+            functional.cross_entropy(other(torch.ones(4, 12)), torch.zeros(4, dtype=torch.long)).backward()
     calls = [step.calls for step in w._engine.history.many(sleuth.core.observation.Step)]
     assert set(calls) == {("zero_grad", "forward", "backward", "step")}

@@ -230,8 +230,8 @@ class Step(Observation):
 
     `calls` is what the loop did since the step before, in order, repetitions in a row once: zero_grad, forward, forward-in-eval,
     validate, validate-in-train (without a graph), backward, clip, unscale, scheduler, skipped (by a scaler) and at the end one
-    of step, step-on-used-gradient (that an earlier step had used and nobody cleared), step-on-same-gradient (no backward since the
-    last step), step-on-erased-gradient (cleared after the backward), step-without-gradient.
+    of step, step-on-used-gradient (that an earlier step had used and nobody cleared), step-on-same-gradient (no backward since
+    the last step), step-on-erased-gradient (cleared after the backward), step-without-gradient.
     """
 
     step: int

@@ -19,6 +19,8 @@ NARROW = 2
 MANY = 8
 # Of the start: a loss that ends higher was driven up.
 RISEN = 1.1
+# Of the scores' own size: rounding of float32.
+LEVEL = 1e-4
 WEIGHTY = ("linear", "conv", "recurrent")
 
 
@@ -36,6 +38,7 @@ def obstacle(seen: Seen, trial: Overfit, best: tuple[float, ...]) -> Obstacle | 
         lambda: _narrow(seen, trial),
         lambda: _fading(seen),
         lambda: _bounded(seen),
+        lambda: _levelled(seen),
         lambda: _one_answer(trial, best),
     )
     return next((found for look in looks if (found := look()) is not None), None)
@@ -133,6 +136,22 @@ def _bounded(seen: Seen) -> Obstacle | None:
                 f"a {output.producer} at the end keeps outputs in [{low:g}, {high:g}], and targets reach from {values.min:.3g} "
                 f"to {values.max:.3g}",
                 f"Leave out the {output.producer} after the last layer.",
+            )
+    return None
+
+
+def _levelled(seen: Seen) -> Obstacle | None:
+    """Scores whose sum over the classes is the same for every sample were normalised: their differences are bounded."""
+    for call in seen.all(LossCall)[:1]:
+        output = call.argument("output")
+        if output is None or call.family != "cross-entropy" or len(output.facts.shape) != 2 or len(output.axis_sums) != 2:
+            continue
+        low, high = output.axis_sums[1]
+        if high - low <= LEVEL * output.facts.statistics.rms * output.facts.shape[1]:
+            return Obstacle(
+                f"the {output.facts.shape[1]} scores of every sample sum to the same ({low:.2g}): they are normalised after the "
+                "last layer, which keeps them from growing apart",
+                "Leave out the normalisation after the last layer, or put it before that layer.",
             )
     return None
 

@@ -450,14 +450,14 @@ class Operation:
 
 @dataclass(frozen=True)
 class OutputSpread(Trial):
-    """How far the outputs of different samples lie apart, in evaluation mode. Spreads are root mean squares."""
+    """How far the outputs of different samples lie apart. Spreads are root mean squares."""
 
     samples: int
-    spread: float  # from the mean over samples, at the start
+    spread: float  # from the mean over samples, at the start, in evaluation mode
     size: float  # of the outputs themselves, at the start
     inputs_differ: bool
     targets: int | None  # different ones among these samples; None: there are none to count
-    trained_spread: float | None = None  # after `steps` steps of plain descent; None: not needed, or not possible
+    trained_spread: float | None = None  # the widest, in either mode, within `steps` steps of plain descent; None: not tried
     trained_size: float | None = None
     steps: int = 0
     why_untrained: str | None = None
@@ -557,6 +557,7 @@ class LongTraining(Trial):
     """
 
     samples: int
+    targets: int  # numbers in all their targets
     parameters: int  # trainable
     classes: int = 0  # 0: the target is a number
     chance: float = 0.0  # the score of one and the same answer for all
@@ -616,7 +617,8 @@ class Alike:
     asked: int  # samples that were compared with all others
     others: int
     found: int  # of those asked, have a near-duplicate that is not their equal
-    beyond: int  # of those asked, have their nearest at one to two times `near`: many where neighbours are natural
+    neighbours: int  # of those asked, have any other that near; more than `found` where that is natural
+    dimension: float  # in how many directions samples vary, seen from how their neighbours thin out
     examples: tuple[tuple[int, int, float], ...]  # (position, position of the other, difference), as they were read
 
     @property
@@ -624,9 +626,8 @@ class Alike:
         return self.found / max(self.asked, 1)
 
     @property
-    def is_natural(self) -> bool:
-        """Neighbours thin out evenly with their distance, so that a quarter and more lie just beyond. Copies leave a gap."""
-        return 4 * self.beyond > self.found
+    def natural_share(self) -> float:
+        return (self.neighbours - self.found) / max(self.asked, 1)
 
     def numbers(self) -> dict[str, float | int]:
-        return {"near_found": self.found, "near_asked": self.asked, "near_beyond": self.beyond, "near": self.near}
+        return {"near_found": self.found, "near_asked": self.asked, "near": self.near, "dimension": self.dimension}

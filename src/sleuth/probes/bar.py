@@ -10,7 +10,7 @@ from sleuth.probes.features import tabulate
 from sleuth.probes.plain_learners import Answers, answers
 from sleuth.probes.probe import Lab
 from sleuth.probes.samples import Samples, join
-from sleuth.probes.scoring import Task, as_answers, outputs_of, task_of
+from sleuth.probes.scoring import Task, as_answers, outputs_of, refuse_other_losses, task_of
 
 FEWEST = 100
 # Simple learners show with these what there is to learn; more only take time.
@@ -52,6 +52,7 @@ def set_bar(lab: Lab, with_validation: bool) -> Bar:
     if count < FEWEST:
         raise Unsupported(f"cannot tell from {count} samples: at least {FEWEST} are needed")
     task = task_of([t[:count] for t in samples.targets])
+    refuse_other_losses(lab, task)
     batches, others, values = _validation(lab, samples, task) if with_validation else ([], [], np.zeros(0))
     blocks = [block[:count] for block in samples.blocks]
     if batches:

@@ -74,7 +74,7 @@ def _looks_trained(lab: Lab, learned: list[Parameter]) -> bool:
 
 
 def _largest_singular_value(lab: Lab, matrix: np.ndarray) -> float:
-    direction = lab.rng.normal(size=matrix.shape[1]).astype(np.float32)
+    direction: np.ndarray = np.asarray(lab.rng.normal(size=matrix.shape[1]), dtype=np.float32)
     length = 0.0
     for _ in range(POWER_STEPS):
         direction = matrix.T @ (matrix @ (direction / np.linalg.norm(direction)))

@@ -10,17 +10,18 @@ import numpy as np
 from sleuth.core.errors import Unsupported
 from sleuth.core.observation import Observation
 from sleuth.core.stage import Stage
+from sleuth.core.tree import leaves
 from sleuth.core.trial import LongTraining
 from sleuth.probes.bar import Bar, set_bar
 from sleuth.probes.probe import Lab, probe
 from sleuth.probes.rates import sweep, use_working_rate
 
 STEPS = 600
-LATER_STEPS = 3000
+LATER_STEPS = 2000
 SCORED_EVERY = 50
-# Parameters a sample: with more, what is not learned is not for want of parameters.
+# Parameters for each number in the targets: with more, what is not learned is not for want of parameters.
 MODEST = 10
-# With so many a model may learn everything by heart.
+# Parameters a sample: with so many a model may learn everything by heart.
 HUGE = 50
 BY_HEART = 0.99
 # Of the loss of one batch: where more of it stays, something else than its size keeps the model from learning.
@@ -40,6 +41,8 @@ FLAT_LOSS = 0.05
 STILL = 0.03
 PATIENCE = 200
 SLOWER = 3.0
+# A rate that after a window of scores is so far behind the user's own will not get ahead of it.
+HOPELESS = 0.1
 
 
 @dataclass(frozen=True)
@@ -64,10 +67,10 @@ class Course:
 )
 def long_training(lab: Lab) -> Iterator[Observation]:
     parameters = sum(int(np.prod(lab.bench.parameter(path).shape)) for path in lab.bench.paths())
-    trial = LongTraining(lab.train.samples, parameters)
+    trial = LongTraining(lab.train.samples, lab.train.samples * _numbers(lab), parameters)
     # Data that were not read to their end are more than were read.
     huge = lab.train.complete and parameters >= HUGE * lab.train.samples
-    if not huge and parameters > MODEST * lab.train.samples:
+    if not huge and parameters > MODEST * trial.targets:
         yield trial
         return
     if lab.subject.step is not None:
@@ -91,6 +94,12 @@ def long_training(lab: Lab) -> Iterator[Observation]:
     finally:
         lab.bench.set_training(True)
         lab.bench.restore(start)
+
+
+def _numbers(lab: Lab) -> int:
+    """In the target of one sample."""
+    shapes = [array.shape for _, array in leaves(lab.batch.target, lab.adapter.is_array)]
+    return max((int(np.prod(shape[1:])) for shape in shapes), default=1)
 
 
 def _by_heart(lab: Lab, bar: Bar, trial: LongTraining) -> LongTraining:
@@ -125,7 +134,7 @@ def _as_far_as_it_gets(lab: Lab, bar: Bar, trial: LongTraining, start: Any) -> L
         lab.bench.restore(start)
         # Decay has a check of its own: here the model gets its best chance.
         lab.bench.scale_weight_decay(0.0)
-        tries.append((rate, _train(lab, bar, LATER_STEPS, goal, rate=rate)))
+        tries.append((rate, _train(lab, bar, LATER_STEPS, goal, rate=rate, hopeless=own.best - HOPELESS)))
         if tries[-1][1].best > own.best:
             break
     if not tries:
@@ -135,7 +144,16 @@ def _as_far_as_it_gets(lab: Lab, bar: Bar, trial: LongTraining, start: Any) -> L
     return replace(trial, rate=rate, later_steps=tuple(later.steps), later_scores=tuple(later.scores), flat=flat)
 
 
-def _train(lab: Lab, bar: Bar, steps: int, goal: float, *, rate: float | None = None, validate: bool = False) -> Course:
+def _train(
+    lab: Lab,
+    bar: Bar,
+    steps: int,
+    goal: float,
+    *,
+    rate: float | None = None,
+    hopeless: float = -math.inf,
+    validate: bool = False,
+) -> Course:
     """With a rate of ours, that one, made smaller where the loss stands still."""
     course = Course()
     slower = _slower(lab, rate)
@@ -152,6 +170,8 @@ def _train(lab: Lab, bar: Bar, steps: int, goal: float, *, rate: float | None = 
             if validate:
                 course.validation.append(1 - float(bar.validation_errors(lab).mean()))
             if course.scores[-1] >= goal or (rate is not None and _is_flat(course, goal)):
+                break
+            if len(course.scores) >= WINDOW and course.best < hopeless:
                 break
         if step % PATIENCE == 0 and _stands_still(course.losses[-PATIENCE:]):
             slower()

@@ -22,7 +22,8 @@ EXAMPLES = 5
 def overlap(lab: Lab) -> Iterator[Observation]:
     if lab.validation is None:
         raise Unsupported("no validation data was given")
-    found = compare(whole_prints(lab, lab.subject.train, lab.train), whole_prints(lab, lab.subject.validation, lab.validation))
+    validation = whole_prints(lab, lab.subject.validation, lab.validation)
+    found = compare(whole_prints(lab, lab.subject.train, lab.train), validation)
     yield replace(found, coincidence=_coincidence(lab, lab.validation)) if found.rounded.found else found
 
 

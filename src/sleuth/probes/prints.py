@@ -17,13 +17,14 @@ CHUNK, SLOW_CHUNK = 8192, 256
 
 
 def whole_prints(lab: Lab, source: Any, readings: Readings) -> Readings:
-    """What was read, where that is all or nothing better can be had."""
+    """What was read, where that is all or all cannot be had: the first part of a data set may be unlike the rest."""
     if readings.complete:
         return readings
     rows = data_rows(source, lab.adapter)
     if rows is None or not rows.bulk or not rows.whole:
         return readings
-    return read_in_bulk(lab, rows, readings)
+    found = read_in_bulk(lab, rows, readings)
+    return found if found.complete else readings
 
 
 def read_in_bulk(lab: Lab, rows: Rows, readings: Readings) -> Readings:

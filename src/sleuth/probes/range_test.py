@@ -20,13 +20,15 @@ RUN_STEPS = 60
 # Fewer tell nothing: then the budget is too small for this model.
 LEAST_SWEEP = 30
 LEAST_RUN = 8
-RUNS = 4
+RUNS = 5
 # A run's start and end are the mean loss of the same few batches.
 JUDGED_BATCHES = 4
+MOST_JUDGED = 8
 NOISE_BATCHES = 8
 # A slow model gets fewer samples a batch; batch normalisation still has enough of them.
 FEW_SAMPLES = 8
 FACTOR = 10.0
+FAR_BELOW = 100.0
 # Of the loss at the start: a rate that gains as much is no matter of concern, and other rates need not be tried.
 DOES_WELL = 0.2
 # One step's time differs from the next one's, and the sweep also runs every batch once before it starts.
@@ -91,9 +93,13 @@ def range_test(lab: Lab) -> Iterator[Observation]:
 
 
 def _runs(lab: Lab, start: Any, current: float, suggested: float | None, noise: float, plan: Plan) -> Iterator[Run]:
-    """At the current rate, at the suggested one and, unless the current one does well, at a tenth and ten times of it."""
+    """At the current rate, at the suggested one and, unless the current one does well, at a tenth and ten times of it.
+
+    Far below the suggested rate, also at ten times that: what the loss can fall in so few steps shows best there.
+    """
     well = False
-    for rate in dict.fromkeys(r for r in (current, suggested, current / FACTOR, current * FACTOR) if r):
+    bold = suggested * FACTOR if suggested and current * FAR_BELOW < suggested else None
+    for rate in dict.fromkeys(r for r in (current, suggested, bold, current / FACTOR, current * FACTOR) if r):
         if well and rate not in (current, suggested):
             return
         run = _run(lab, start, rate, plan)
@@ -150,7 +156,8 @@ def _data(batches: list[Parts]) -> Data:
     """Batches to judge by that are not trained on, where there are enough; learning some by heart is no progress."""
     if len(batches) < 3 * JUDGED_BATCHES:
         return Data(batches, batches[:JUDGED_BATCHES])
-    return Data(batches[:-JUDGED_BATCHES], batches[-JUDGED_BATCHES:])
+    held = min(MOST_JUDGED, len(batches) // 3)
+    return Data(batches[:-held], batches[-held:])
 
 
 def _run(lab: Lab, start: Any, rate: float, plan: Plan) -> Run:

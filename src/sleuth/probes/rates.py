@@ -20,6 +20,9 @@ BLOWN_UP = 4.0
 SMOOTHING = 0.8
 # Where the loss is lowest the rate is already the largest that works; a tenth of it is safe for a whole training.
 BELOW_LOWEST = 10.0
+# Of the whole fall. Where nothing is left to learn the loss lies flat at its bottom while the rate goes on rising: the rate
+# that got it down is the first one this near to the bottom.
+NEARLY = 0.05
 # A fall below this many times the noise of the curve may be chance; one below a thousandth is not worth having.
 CLEAR = 3.0
 LEAST_FALL = 1e-3
@@ -89,8 +92,9 @@ def suggest(rates: Sequence[float], losses: Sequence[float]) -> tuple[float | No
     lowest = int(np.argmin(curve))
     if start - curve[lowest] <= max(CLEAR * noise, LEAST_FALL * abs(start)):
         return None, "at no rate did the loss fall beyond its noise"
-    rate = rates[max(lowest - 1, 0)]
-    return rate / BELOW_LOWEST, f"a tenth of {rate:.1e}, where the loss was lowest while the rate rose"
+    arrived = int(np.argmax(curve <= curve[lowest] + NEARLY * (start - curve[lowest])))
+    rate = rates[max(arrived - 1, 0)]
+    return rate / BELOW_LOWEST, f"a tenth of {rate:.1e}, where the loss was nearly at its lowest while the rate rose"
 
 
 def smooth(losses: Sequence[float]) -> np.ndarray:

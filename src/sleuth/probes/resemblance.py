@@ -17,8 +17,16 @@ from sleuth.probes.probe import Lab, Readings, probe
 ASKED = 1024
 # Comparisons in all: in larger sets fewer samples are asked.
 COMPARISONS = 200_000_000
-CHUNK = 64
+CHUNK, PART = 64, 1 << 15
 EXAMPLES = 5
+# A sample and its copies are fewer than this: the tenth nearest is somebody else. How neighbours thin out from there to
+# the thirtieth tells in how many directions samples vary, and so how near the nearest comes by chance.
+MOST_COPIES, NEIGHBOURS = 9, 30
+CHANCE = 1e-3
+# Sketches are kept in half precision: nearer than this share of their squared length, two cannot be told apart.
+ROUNDING = 2.0**-21
+# However many directions there are, a copy is twice as near as others.
+MOST_RATIO = 0.25
 # Pairs by which the usual difference of two samples is told.
 USUAL_PAIRS = 4096
 
@@ -58,43 +66,59 @@ def _sketched(readings: Readings) -> Sketched:
 
 
 def _compare(lab: Lab, asked: Sketched, others: Sketched, near: float) -> Alike:
-    rng = lab.rng
+    if len(others.exact) <= NEIGHBOURS:
+        raise Unsupported(f"{len(others.exact)} samples are too few to tell near-duplicates from neighbours")
     count = min(len(asked.exact), ASKED, max(CHUNK, COMPARISONS // len(others.exact)))
-    chosen = np.sort(rng.permutation(len(asked.exact))[:count])
-    usual = _usual(others.sketches, rng)
-    nearest = np.empty(count)
-    partner = np.empty(count, dtype=np.int64)
+    chosen = lab.rng.permutation(len(asked.exact))[:count]
+    usual = _usual(others.sketches, lab.rng)
+    parts = []
     for start in range(0, count, CHUNK):
-        lab.tick()
-        rows = slice(start, min(start + CHUNK, count))
-        distances = _distances(asked.sketches[chosen[rows]], others.sketches)
-        distances[asked.exact[chosen[rows]][:, None] == others.exact[None]] = np.inf
-        partner[rows] = distances.argmin(axis=1)
-        nearest[rows] = distances.min(axis=1) / usual
-    found = np.flatnonzero(nearest <= near)
-    best = found[np.argsort(nearest[found], kind="stable")][:EXAMPLES]
+        parts.append(_nearest(asked, chosen[start : start + CHUNK], others))
+        if lab.time_is_up():
+            break
+    gaps, partners = np.concatenate([p[0] for p in parts]) / usual, np.concatenate([p[1] for p in parts])
+    dimension = _dimension(gaps)
+    close = gaps[:, 0] <= near
+    found = np.flatnonzero(close & (gaps[:, 0] <= _ratio(dimension) * gaps[:, MOST_COPIES]))
+    best = found[np.argsort(gaps[found, 0], kind="stable")][:EXAMPLES]
+    examples = [(asked.positions[chosen[i]], others.positions[partners[i]], gaps[i, 0]) for i in best]
     return Alike(
         near=near,
-        asked=count,
+        asked=len(gaps),
         others=len(others.exact),
         found=len(found),
-        beyond=int(np.sum((nearest > near) & (nearest <= 2 * near))),
-        examples=tuple(
-            (int(asked.positions[chosen[i]]), int(others.positions[partner[i]]), round(float(nearest[i]), 4)) for i in best
-        ),
+        neighbours=int(close.sum()),
+        dimension=dimension,
+        examples=tuple((int(one), int(other), round(float(gap), 4)) for one, other, gap in examples),
     )
 
 
-def _distances(some: np.ndarray, all_: np.ndarray) -> np.ndarray:
-    """Squared, of every pair; the others in parts, so that they are never all held in full precision."""
-    wanted = some.astype(np.float32)
+def _nearest(asked: Sketched, rows: np.ndarray, others: Sketched) -> tuple[np.ndarray, np.ndarray]:
+    """Squared distances of each of these to its nearest, in rising order, equals left out; and where the first one stands."""
+    wanted = asked.sketches[rows].astype(np.float32)
     squares = np.square(wanted).sum(axis=1)[:, None]
-    found = np.empty((len(some), len(all_)), dtype=np.float32)
-    step = 1 << 16
-    for start in range(0, len(all_), step):
-        part = all_[start : start + step].astype(np.float32)
-        found[:, start : start + step] = squares + np.square(part).sum(axis=1) - 2 * wanted @ part.T
-    return np.maximum(found, 0)
+    best = np.full((len(rows), NEIGHBOURS), np.inf, dtype=np.float32)
+    partner = np.zeros(len(rows), dtype=np.int64)
+    for start in range(0, len(others.exact), PART):
+        part = others.sketches[start : start + PART].astype(np.float32)
+        distances = np.maximum(squares + np.square(part).sum(axis=1) - 2 * wanted @ part.T, 0)
+        distances[asked.exact[rows][:, None] == others.exact[None, start : start + PART]] = np.inf
+        place = distances.argmin(axis=1)
+        partner = np.where(distances[np.arange(len(rows)), place] < best.min(axis=1), start + place, partner)
+        best = np.partition(np.concatenate([best, distances], axis=1), NEIGHBOURS - 1, axis=1)[:, :NEIGHBOURS]
+    return np.maximum(np.sort(best, axis=1), ROUNDING * squares), partner
+
+
+def _dimension(gaps: np.ndarray) -> float:
+    """Three times as many neighbours are found at 3^(1/dimension) times the distance."""
+    first, last = gaps[:, MOST_COPIES], gaps[:, -1]
+    growth = np.log(np.maximum(last, 1e-12) / np.maximum(first, 1e-12)) / 2
+    return float(np.log(NEIGHBOURS / (MOST_COPIES + 1)) / max(float(np.median(growth)), 1e-3))
+
+
+def _ratio(dimension: float) -> float:
+    """How much nearer than the tenth the nearest must be, in squares, for chance to bring that about once in a thousand."""
+    return float(min(MOST_RATIO, (CHANCE / MOST_COPIES) ** (2 / dimension)))
 
 
 def _usual(sketches: np.ndarray, rng: np.random.Generator) -> float:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from sleuth.core.errors import Unsupported
+from sleuth.core.observation import Argument, LossCall
 from sleuth.core.subject import Parts
 from sleuth.core.tree import leaves
 from sleuth.probes.probe import Lab
@@ -15,6 +16,10 @@ MOST_CLASSES = 100
 FEWEST_PER_CLASS = 5
 # Wider targets are images, sequences and codes: a narrow model for them may be what is wanted.
 MOST_NUMBERS = 8
+# With these a higher output means that class; with those the output is the number itself.
+CLASSIFIES = ("cross-entropy", "nll", "bce", "bce-logits")
+REGRESSES = ("mse", "l1", "huber")
+ROUNDING = 1e-3
 
 
 @dataclass(frozen=True)
@@ -70,6 +75,29 @@ def _classes(labels: np.ndarray) -> Task:
     if np.count_nonzero(counts) < 2 or np.median(counts[counts > 0]) < FEWEST_PER_CLASS:
         raise Unsupported(f"{len(whole)} samples are too few for {len(counts)} classes")
     return Task(len(counts), whole, np.zeros(1), np.ones(1))
+
+
+def refuse_other_losses(lab: Lab, task: Task) -> None:
+    """Outputs can be read as answers only where the loss does: not as log rates, margins or quantiles."""
+    lab.bench.set_training(False)
+    try:
+        calls = [o for o in lab.bench.observe(lab.batch, 0) if isinstance(o, LossCall)]
+        output = _output(lab, lab.batch.inputs)
+    finally:
+        lab.bench.set_training(True)
+    if len(calls) != 1 or calls[0].family not in (CLASSIFIES if task.classes else REGRESSES):
+        raise Unsupported("with this loss, outputs cannot be read as answers")
+    target = [lab.adapter.values(a) for _, a in leaves(lab.batch.target, lab.adapter.is_array)]
+    given = [(calls[0].argument("output"), output), (calls[0].argument("target"), target[0])]
+    if not task.classes and not all(_is(argument, values) for argument, values in given):
+        raise Unsupported("the loss is not given outputs and targets as they are")
+
+
+def _is(argument: Argument | None, values: np.ndarray) -> bool:
+    if argument is None or argument.facts.statistics.count != values.size:
+        return False
+    found, near = argument.facts.statistics, ROUNDING * (float(np.abs(values).max()) + 1e-6)
+    return abs(found.min - float(values.min())) < near and abs(found.max - float(values.max())) < near
 
 
 def outputs_of(lab: Lab, batches: list[Parts], most: int) -> np.ndarray:

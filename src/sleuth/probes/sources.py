@@ -57,9 +57,7 @@ def open_source(given: Any, adapter: Adapter, name: str) -> Source:
     if adapter.is_array(given):
         return _from_arrays((given,), name)
     if hasattr(given, "to_numpy"):
-        raise UnusableInput(
-            f"{name} is {kind_of(given)}; give arrays: ({name}[columns].to_numpy(), {name}[target].to_numpy())."
-        )
+        raise UnusableInput(f"{name} is {kind_of(given)}; give arrays: ({name}[columns].to_numpy(), {name}[target].to_numpy()).")
     if isinstance(given, str | bytes | Mapping) or not hasattr(given, "__iter__"):
         raise UnusableInput(f"{name} is {kind_of(given)}, which yields no batches; give {WANTED}.")
     return Source(given)

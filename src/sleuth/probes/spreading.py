@@ -24,7 +24,7 @@ NEAR = 0.01
 # Last layers that start at zero on purpose have opened up long before the last of these; most do at the first.
 STEPS = (5, 10, 20, 40)
 # Each step moves a matrix by this share of its size, or of a tenth where it has none yet.
-STEP_SHARE = 0.05
+STEP_SHARE = 0.02
 SMALLEST_SIZE = 0.1
 
 
@@ -81,9 +81,9 @@ def _near(lab: Lab, batches: list[Parts], found: Measured) -> bool:
     return found.spread <= NEAR * max(found.size, reference, 1.0)
 
 
-def _measure(lab: Lab, batches: list[Parts]) -> Measured:
+def _measure(lab: Lab, batches: list[Parts], training: bool = False) -> Measured:
     """Of the output that varies most, should the model return several."""
-    lab.bench.set_training(False)
+    lab.bench.set_training(training)
     passes = [outputs_of(lab, batch) for batch in batches]
     best: Measured | None = None
     for path, first in passes[0].items():
@@ -104,21 +104,22 @@ def _ratio(measured: Measured) -> float:
 
 
 def _trained(lab: Lab, batches: list[Parts]) -> tuple[Measured | None, int, str | None]:
-    """Plain descent at a rate of its own: the user's may be zero, or still warming up."""
+    """The widest spread on the way of plain descent, in either mode, at a rate of its own: the user's may be zero, or still
+    warming up."""
     if "backward" in lab.failed:
         return None, 0, lab.failed["backward"]
-    found: Measured | None = None
-    for step in range(1, STEPS[-1] + 1):
+    found = _measure(lab, batches, training=True)
+    step = 0
+    while step < STEPS[-1] and _near(lab, batches, found):
         lab.tick()
+        step += 1
         lab.bench.set_training(True)
         gradients = lab.bench.gradients(lab.train.batches[step % len(lab.train.batches)]).by_path
         for path, gradient in gradients.items():
             if gradient is not None:
                 _descend(lab, path, lab.adapter.values(gradient).astype(np.float64))
         if step in STEPS:
-            found = _measure(lab, batches)
-            if not _near(lab, batches, found):
-                break
+            found = max(found, _measure(lab, batches), _measure(lab, batches, training=True), key=lambda m: m.spread)
     return found, step, None
 
 

@@ -73,7 +73,9 @@ class Writer:
             if isinstance(seen, Frame):
                 exponents = None if seen.exponents is None else seen.exponents.astype("<i4").tobytes()
                 body = pack(seen.table).astype("<f4").tobytes()
-                frames.append((self._number, seen.step, seen.role.value, self._path_number(seen.paths), seen.sampled, body, exponents))
+                frames.append(
+                    (self._number, seen.step, seen.role.value, self._path_number(seen.paths), seen.sampled, body, exponents)
+                )
             else:
                 log.append((self._number, getattr(seen, "step", None), type(seen).__name__, encode(seen)))
         self._run("INSERT INTO log VALUES (?, ?, ?, ?)", log)

@@ -10,8 +10,8 @@ import torch
 from sleuth.adapters.torch import architecture, cuts, flow, measuring, sources, state, workers
 from sleuth.adapters.torch.arrays import to_numpy
 from sleuth.adapters.torch.bench import TorchBench, open_bench
-from sleuth.adapters.torch.watching.watching import TorchWatching
 from sleuth.adapters.torch.substitution import answers_changed
+from sleuth.adapters.torch.watching.watching import TorchWatching
 from sleuth.core.adapter import (
     Adapter,
     Bench,

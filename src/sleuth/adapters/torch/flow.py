@@ -99,8 +99,8 @@ class FlowNotes:
         if at is None:
             if id(tensor) in self._weights or not tensor.requires_grad:
                 return None
-            # Made where torch does not tell: a hand-written Function, compiled code, weights that another model owns.
-            at = self._add(Operation("unseen", "other", (), tuple(tensor.shape), self._listener.layer), [tensor])
+            # Made where torch does not tell: in NumPy or compiled code, or from weights that another model owns.
+            at = self._add(Operation("unseen", "other", (), tuple(tensor.shape)), [tensor])
         return max(at, self._written.get(_storage(tensor), at)) if self._written else at
 
     def _add(self, operation: Operation, made: list[torch.Tensor]) -> int:

@@ -43,14 +43,13 @@ def duplicate_samples(seen: Seen, *, share: float = SHARE, near: float = NEAR) -
     if trial.coincidence > NATURAL:
         yield NotExamined("equal inputs are natural here: the inputs can take few different values")
         return
-    # Of two that resemble each other one is the copy.
-    many = alike is not None and alike.found >= FEWEST and alike.share / 2 >= share
     copies = trial.samples - trial.distinct
     if copies >= FEWEST and copies / trial.samples - trial.coincidence >= share and not trial.evens_classes:
         yield _evidence(trial, share, alike)
-    elif alike is not None and many and not alike.is_natural:
+    # Of two that resemble each other one is the copy.
+    elif alike is not None and alike.found >= FEWEST and alike.share / 2 >= share:
         yield _near(alike, share)
-    elif alike is not None and many:
+    elif alike is not None and alike.natural_share / 2 >= share:
         yield NotExamined(f"at near = {near:g} samples resemble each other by nature; set a smaller one to find copies")
     elif near > 0 and alike is None:
         yield NotExamined("near-duplicates were asked for, but samples could not be compared in the time")
@@ -62,7 +61,7 @@ def _evidence(trial: Repeats, share: float, alike: Alike | None) -> Evidence:
     copies = trial.samples - trial.distinct
     pair = f"; samples {trial.example[0]} and {trial.example[1]} are equal" if trial.example else ""
     part = "" if trial.complete else ", which are not all there are"
-    also = f". Beside these, {_resembling(alike)}" if alike is not None and alike.found and not alike.is_natural else ""
+    also = f". Beside these, {_resembling(alike)}" if alike is not None and alike.found else ""
     return Evidence(
         where="train",
         summary=f"{copies} of {trial.samples} training samples{part} ({copies / trial.samples:.0%}) are copies of others; "
@@ -80,7 +79,7 @@ def _evidence(trial: Repeats, share: float, alike: Alike | None) -> Evidence:
 def _near(alike: Alike, share: float) -> Evidence:
     return Evidence(
         where="train",
-        summary=f"no equals, but {_resembling(alike)}",
+        summary=_resembling(alike),
         fix="Look at the pairs that are named; keep one of each before splitting, or split by where they come from.",
         numbers=alike.numbers(),
         confidence=Confidence.LIKELY,

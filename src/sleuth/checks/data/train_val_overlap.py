@@ -60,10 +60,9 @@ def train_val_overlap(
         if natural <= NATURAL and _stands_out(matches, natural) and _excess(matches, natural, overlap) >= warning_share:
             yield _evidence(overlap, matches, natural, exact, error_share, alike)
             return
-    many = alike is not None and alike.found >= FEWEST and alike.share >= warning_share
-    if alike is not None and many and not alike.is_natural:
+    if alike is not None and alike.found >= FEWEST and alike.share >= warning_share:
         yield _near(alike, error_share)
-    elif many:
+    elif alike is not None and alike.natural_share >= warning_share:
         yield NotExamined(f"at near = {near:g} samples resemble each other by nature; set a smaller one to find copies")
     elif near > 0 and alike is None:
         yield NotExamined("near-duplicates were asked for, but samples could not be compared in the time")
@@ -121,7 +120,7 @@ def _excess(matches: Matches, natural: float, overlap: Overlap) -> float:
 
 def _near(alike: Alike, error_share: float) -> Evidence:
     return Evidence(
-        summary=f"no equals, but {_resembling(alike)}",
+        summary=_resembling(alike),
         where="validation",
         fix="Look at the pairs that are named; split by person, document or recording, so that both fall on the same side.",
         numbers=alike.numbers(),
@@ -151,7 +150,7 @@ def _evidence(
     )
     if not overlap.complete:
         text += "; these are not all samples there are"
-    if alike is not None and alike.found and not alike.is_natural:
+    if alike is not None and alike.found:
         text += f". Beside these, {_resembling(alike)}"
     return Evidence(
         summary=text,

@@ -16,7 +16,7 @@ TIMES = 2.0
 ERRORS = 5.0
 # Of the loss of one batch (core.trial.Overfit.remaining): below it, nothing keeps the model from learning.
 LEARNED = 0.1
-# Parameters a sample: with more, what is not learned is not for want of parameters.
+# Parameters for each number in the targets: with more, what is not learned is not for want of parameters.
 MODEST = 10.0
 
 
@@ -46,7 +46,7 @@ def capacity_too_small(
 ) -> Iterator[Evidence | NotExamined]:
     trial, batch = seen.one(LongTraining), seen.one(Overfit)
     learner = trial.learner_score
-    if trial.parameters > modest * trial.samples:
+    if trial.parameters > modest * trial.targets:
         return
     if trial.why_not is not None:
         yield NotExamined(trial.why_not)

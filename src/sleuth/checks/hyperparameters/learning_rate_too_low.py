@@ -8,14 +8,17 @@ from sleuth.core.finding import Series
 from sleuth.core.stage import Severity, Stage
 from sleuth.core.trial import Overfit, RangeTest
 
-# Rates within two decades of the best fast start are a matter of taste, of the schedule and of how long one trains;
-# fine-tuning is slow on purpose.
-FACTOR = 100.0
+# Rates within two and a half decades of the best fast start are a matter of taste, of the schedule and of how long one
+# trains; fine-tuning is slow on purpose.
+FACTOR = 300.0
 # Of what the better rate gains in the same steps: fifty times as many steps for the same progress.
 LITTLE = 0.02
 # Of the start: what the better rate has to gain to be worth speaking of.
 CLEAR_FALL = 0.2
-NOISES = 5.0
+# In standard errors of that gain.
+NOISES = 3.0
+# Of rates that gain nearly the same, the smaller is the safer.
+NEARLY = 0.8
 
 
 @check(
@@ -58,7 +61,8 @@ def learning_rate_too_low(
     better = [(s - e, rate, e) for rate, s, e in test.runs if rate >= factor * test.current and e is not None]
     if end is None or not better:
         return
-    gain, rate, lower = max(better)
+    most = max(better)[0]
+    gain, rate, lower = min((run for run in better if run[0] >= NEARLY * most), key=lambda run: run[1])
     if gain < max(clear_fall * abs(start), NOISES * _error(test, rate)) or start - end > little * gain:
         return
     if not seen.one(Overfit).plain:
@@ -67,7 +71,7 @@ def learning_rate_too_low(
     yield Evidence(
         summary=f"in {test.run_steps} steps at {test.current:g} the loss goes from {start:.4g} to {end:.4g}; from the same start "
         f"at {rate:.1g} it reaches {lower:.3g}",
-        fix=f"Raise the learning rate to {rate:.1g} ({test.reason}).",
+        fix=f"Raise the learning rate to {rate:.1g} ({test.reason if rate == test.suggested else 'the best of those tried'}).",
         numbers={"lr": test.current, "suggested": rate, "start": start, "end": end, "end_at_suggested": lower},
         series=(Series("loss while the rate rises", tuple(math.log10(r) for r in test.rates), test.losses),),
         first_step=1,

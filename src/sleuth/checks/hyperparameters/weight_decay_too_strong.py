@@ -11,8 +11,8 @@ from sleuth.core.trial import DecayTrial, Overfit
 COSTS = 0.3
 # The same where the loss is that of samples which were trained on: there decay is allowed to cost something.
 COSTS_TRAINED = 0.5
-# Of the start: what must be gained without decay for a comparison to mean anything.
-CLEAR_FALL = 0.1
+# Of the start: what must be gained without decay for a comparison to mean anything, also at a slow rate.
+CLEAR_FALL = 0.03
 ERRORS = 5.0
 # Decay undoes at least half of what gradients do.
 OUTWEIGHS = 0.5
@@ -62,7 +62,7 @@ def weight_decay_too_strong(
     if not trial.steps or trial.start is None or trial.free_end is None:
         return
     gain = trial.start - trial.free_end
-    if gain < CLEAR_FALL * abs(trial.start):
+    if gain < max(CLEAR_FALL * abs(trial.start), ERRORS * (trial.difference_error or 0.0)):
         return
     judged_fairly = trial.held_out or trial.validation_end is not None
     if trial.end is not None and not _costs(trial, gain, costs if judged_fairly else costs_trained, outweighs):

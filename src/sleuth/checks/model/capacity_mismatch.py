@@ -57,7 +57,7 @@ def _too_narrow(seen: Seen, found: Capacity) -> Iterator[Evidence]:
     if flow is None or classes is None:
         return
     for layer, width in _necks(flow):
-        if width < math.log2(classes):
+        if width < math.log2(classes) and width < found.input_numbers:
             yield Evidence(
                 where=layer,
                 summary=f"everything that tells {classes} classes apart has to pass through the {width} "

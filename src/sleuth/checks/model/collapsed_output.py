@@ -1,15 +1,21 @@
 """The same output for every sample."""
 
+import math
 from collections.abc import Iterator
+from itertools import pairwise
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.observation import LossCall
+from sleuth.core.observation import LossCall, Role
 from sleuth.core.stage import Confidence, Severity, Stage
 from sleuth.core.trial import OutputSpread
 
 # Of what the answers have to tell apart. Fresh networks start at a hundredth of it or more, and leave that behind in a few steps.
 TINY = 0.01
-STILL_TINY = 0.003
+STILL_TINY = 0.001
+# What vanishing-gradients calls faded; where no single place takes half of it away, counted in decades, it is the depth.
+FADED = 1e-4
+ABRUPT = 0.5
+LEAST_LAYERS = 6
 # Scores that differ by one make one class e times as likely as another, whatever they are all raised by.
 SCORES = ("cross-entropy", "nll", "bce-logits")
 MEASURES = ("mse", "l1", "huber")
@@ -23,7 +29,7 @@ MEASURES = ("mse", "l1", "huber")
     explains=(
         "cannot-overfit-one-batch", "learns-without-input", "loss-not-decreasing", "vanishing-gradients", "zero-gradients",
         "step-changes-nothing", "learning-rate-too-low", "learning-rate-too-high", "predicts-one-class", "underfitting",
-        "capacity-too-small", "weights-do-not-change", "update-too-small", "train-eval-disagree", "samples-mix",
+        "capacity-too-small", "weights-do-not-change", "update-too-small", "samples-mix",
     ),
     title="The output is the same for every sample",
     why="""Inputs go in that differ, and the same answer comes out for all of them: what tells samples apart is averaged, squashed
@@ -47,32 +53,47 @@ def collapsed_output(seen: Seen, *, tiny: float = TINY, still_tiny: float = STIL
     if found.targets is not None and found.targets < 2:
         yield NotExamined("all samples that were read have the same target, so the same output is right")
         return
-    scale = _scale(seen)
-    if found.spread > tiny * (scale or found.size):
+    if found.spread > tiny * _scale(seen, found.size):
+        return
+    if _fades_with_depth(seen):
+        yield NotExamined("signal and gradient fade layer by layer: vanishing-gradients and signal-grows-or-fades look at that")
         return
     if found.trained_spread is None or found.trained_size is None:
         why = f": {found.why_untrained}" if found.why_untrained else ""
         yield NotExamined(f"the outputs start out nearly equal, and no steps could be taken to see if they stay so{why}")
         return
-    if found.trained_spread <= still_tiny * (scale or found.trained_size):
-        yield _evidence(found, scale or found.trained_size)
+    scale = _scale(seen, found.trained_size)
+    if found.trained_spread <= still_tiny * scale:
+        yield _evidence(found, scale)
 
 
-def _scale(seen: Seen) -> float | None:
+def _scale(seen: Seen, size: float) -> float:
     """What the outputs have to tell apart, where the loss says so; otherwise they are measured by their own size."""
     calls = [call for call in seen.all(LossCall) if not call.failed]
     if calls and all(call.family in SCORES for call in calls):
         return 1.0
     targets = [t for call in calls if call.family in MEASURES and (t := call.argument("target"))]
     if calls and len(targets) == len(calls):
-        return max(t.facts.statistics.std for t in targets) or None
-    return None
+        return min(size, max(t.facts.statistics.std for t in targets))
+    return size
+
+
+def _fades_with_depth(seen: Seen) -> bool:
+    """Is the gradient lost on the way to the first layer, a part of it in each?"""
+    sizes = [g.rms for g in seen.first(Role.GRADIENT) if g.rms > 0]
+    if len(sizes) < LEAST_LAYERS or sizes[0] > FADED * sizes[-1]:
+        return False
+    steps = [math.log(after / before) for before, after in pairwise(sizes)]
+    return max(steps) < ABRUPT * math.log(sizes[-1] / sizes[0])
 
 
 def _evidence(found: OutputSpread, scale: float) -> Evidence:
+    differ = f"differ by {found.spread:.1e} at the start and by {found.trained_spread:.1e} at most within {found.steps} steps"
+    if not found.spread and not found.trained_spread:
+        differ = f"are exactly the same, at the start and within {found.steps} steps"
+    apart = f", where answers lie about {scale:.2g} apart" if scale else ""
     return Evidence(
-        summary=f"the outputs of {found.samples} samples differ by {found.spread:.1e} at the start and by "
-        f"{found.trained_spread:.1e} after {found.steps} steps of descent, where answers lie about {scale:.2g} apart",
+        summary=f"the outputs of {found.samples} samples {differ} of descent{apart}",
         numbers={
             "samples": found.samples,
             "spread": found.spread,

@@ -81,6 +81,7 @@ FOLLOWING = ("no_grad", "inference_mode", "detach", "data")
         "learning-rate-too-high",
         "gradient-wrong",
         "underfitting",
+        "capacity-too-small",
     ),
     title="The loss does not reach some parameters",
     why="""A parameter gets its gradient along the chain of operations between it and the loss. Where the chain is cut, or the

@@ -35,6 +35,7 @@ MEANT = re.compile(
         "learning-rate-too-high",
         "learning-rate-too-low",
         "learns-without-input",
+        "capacity-too-small",
         "underfitting",
     ),
     title="A gradient is not the derivative of the loss",

@@ -61,7 +61,7 @@ def samples_mix(seen: Seen, *, mixed: float = MIXED) -> Iterator[Evidence | NotE
         summary=f"exchanging one sample moves the outputs of {found.mixed_samples} of the {found.samples - 1} others, "
         f"by up to {found.mixing:.2g} of their spread" + _blame(suspect),
         numbers={"mixing": found.mixing, "mixed_samples": found.mixed_samples, "own": found.own_input, "samples": found.samples},
-        fix=f"Give {suspect.path} batch_first=True: {suspect.kind}(..., batch_first=True)." if suspect else None,
+        fix=_batch_first(suspect, layers) if suspect else None,
         confidence=Confidence.CERTAIN if not found.equivariant else Confidence.LIKELY,
         strength=found.mixing / mixed,
     )
@@ -71,6 +71,13 @@ def _blame(suspect: Layer | None) -> str:
     if suspect is None:
         return ""
     return f"; {suspect.path} ({suspect.kind}) takes the first axis for time, because batch_first is not set"
+
+
+def _batch_first(suspect: Layer, layers: tuple[Layer, ...]) -> str:
+    """At the layer that the user wrote: attention may be a part of a transformer's."""
+    outer = [x for x in layers if "Transformer" in x.kind and suspect.path.startswith(f"{x.path}.")]
+    inner = next((x for x in reversed(outer) if x.kind.endswith("Layer")), suspect)
+    return f"Give {inner.path} batch_first=True: {inner.kind}(..., batch_first=True)."
 
 
 def _time_first(layers: tuple[Layer, ...]) -> Layer | None:

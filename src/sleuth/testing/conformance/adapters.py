@@ -5,12 +5,12 @@ import random
 
 import numpy as np
 
-from sleuth.core.adapter import Adapter, Describes, Employs, Inspects, Orders, Steps, Traces, Watches
+from sleuth.core.adapter import Adapter, Describes, Employs, Inspects, Orders, Steps, Substitutes, Traces, Watches
 from sleuth.core.tree import leaves, map_arrays
 from sleuth.testing.conformance.rule import CLASSES, FEATURES, native, rule, subject
 from sleuth.testing.kit import Kit
 
-CAPABILITIES: tuple[type, ...] = (Adapter, Describes, Orders, Employs, Steps, Watches, Traces, Inspects)
+CAPABILITIES: tuple[type, ...] = (Adapter, Describes, Orders, Employs, Steps, Substitutes, Watches, Traces, Inspects)
 
 
 @rule(Adapter)

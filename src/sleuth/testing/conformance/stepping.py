@@ -1,10 +1,13 @@
 """Training on the bench: exact to the last bit, and away from the user's objects."""
 
 import random
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from sleuth.core.adapter import Adapter, Describes, Steps
+from sleuth.core.adapter import Adapter, Describes, Steps, Substitutes
+from sleuth.core.subject import Usage
 from sleuth.testing.conformance.rule import benched, first_batch, rule, same, subject, weights
 from sleuth.testing.kit import Kit
 
@@ -76,6 +79,26 @@ def looking_changes_no_weight(adapter: Adapter, kit: Kit) -> None:
 
 
 @rule(Steps)
+def outputs_are_heard_inside_a_step_of_the_users_own(adapter: Adapter, kit: Kit) -> None:
+    given = subject(kit)
+    loss: Any = given.loss
+
+    def step(model: Any, batch: Any) -> Any:
+        call = model if callable(model) else model.forward
+        return loss(call(batch[0]), batch[1])
+
+    stepped = replace(given, loss=None, step=step)
+    for one in (given, stepped):
+        with adapter.bench(one) as bench:  # type: ignore[attr-defined]
+            batch = first_batch(one)
+            heard = bench.outputs(batch)
+            assert len(heard) == 1
+            assert np.array_equal(adapter.values(heard[0]), adapter.values(bench.forward(batch.inputs)))
+            usage = bench.usage(batch)
+            assert usage is None or usage == Usage(("0",), ("1",))
+
+
+@rule(Steps)
 def gradients_and_apply_together_are_a_step(adapter: Adapter, kit: Kit) -> None:
     with benched(adapter, kit, optimiser="adam") as (bench, batch):
         start = bench.snapshot()
@@ -124,3 +147,18 @@ def weight_decay_can_be_taken_away(adapter: Adapter, kit: Kit) -> None:
             assert np.allclose(values - decayed[path], 0.1 * 0.5 * before[path], atol=1e-5)
         bench.restore(start)
         assert bench.weight_decay == 0.5, "the decay is part of the snapshot"
+
+
+@rule(Substitutes)
+def other_answers_reach_the_loss_and_leave_no_trace(adapter: Adapter, kit: Kit) -> None:
+    with benched(adapter, kit) as (bench, batch):
+        loss, answers = bench.loss(batch), []
+
+        def spread(output: Any) -> Any:
+            answers.append(adapter.values(output))
+            return adapter.like(10 * adapter.values(output), output)
+
+        assert adapter.loss_with(bench, batch, lambda output: output) == loss  # type: ignore[attr-defined]
+        assert adapter.loss_with(bench, batch, spread) != loss  # type: ignore[attr-defined]
+        assert np.array_equal(answers[0], adapter.values(bench.forward(batch.inputs)))
+        assert bench.loss(batch) == loss

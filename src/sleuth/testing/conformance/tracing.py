@@ -3,7 +3,8 @@
 import numpy as np
 
 from sleuth.core.adapter import Adapter, Traces
-from sleuth.testing.conformance.rule import benched, rule
+from sleuth.core.flow import chain_to, users
+from sleuth.testing.conformance.rule import CLASSES, FEATURES, HIDDEN, benched, rule, same, weights
 from sleuth.testing.kit import Kit
 
 
@@ -28,3 +29,28 @@ def the_birth_of_a_nan_is_found(adapter: Adapter, kit: Kit) -> None:
         assert found.nans + found.infs > 0
         assert found.layer is not None
         assert last.startswith(found.layer)
+
+
+@rule(Traces)
+def a_forward_pass_is_followed_from_the_input_to_the_output(adapter: Adapter, kit: Kit) -> None:
+    with benched(adapter, kit) as (bench, batch):
+        flow = adapter.flow(bench, batch)  # type: ignore[attr-defined]
+        assert [o.family for o in flow.operations] == ["input", "linear", "activation", "linear"]
+        assert [o.sources for o in flow.operations] == [(), (0,), (1,), (2,)]
+        first, last = flow.operations[1], flow.operations[3]
+        assert [(o.settings["in"], o.settings["out"]) for o in (first, last)] == [(FEATURES, HIDDEN), (HIDDEN, CLASSES)]
+        assert [set(o.parameters) for o in (first, last)] == [set(bench.paths()[:2]), set(bench.paths()[2:])]
+        assert flow.outputs == (3,)
+        assert last.leaves
+        assert last.settings["axis"] == 1
+        chain = chain_to(flow, 3, ("activation",), users(flow))
+        assert chain is not None
+        assert chain.first is first
+
+
+@rule(Traces)
+def following_a_pass_changes_no_weight(adapter: Adapter, kit: Kit) -> None:
+    with benched(adapter, kit) as (bench, batch):
+        before = weights(adapter, bench)
+        adapter.flow(bench, batch)  # type: ignore[attr-defined]
+        assert same(weights(adapter, bench), before)

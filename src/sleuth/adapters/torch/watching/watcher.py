@@ -23,6 +23,7 @@ from sleuth.core.location import Location
 from sleuth.core.observation import Role
 
 P = ParamSpec("P")
+Method = Callable[Concatenate["Watcher", P], None]
 # A loop that never steps must not fill the memory with what it called.
 MOST_CALLS = 4096
 # What noting one layer's output costs; measured by benchmarks/watch.py, too small to take the time of each.
@@ -51,21 +52,18 @@ class Record:
     sampled: int = SAMPLED
 
 
-def quietly(
-    method: Callable[Concatenate["Watcher", P], None],
-) -> Callable[Concatenate["Watcher", P], None]:
+def quietly(method: Method[P]) -> Method[P]:
     """Our errors never reach the user: the watch gives up and says so. The time spent is counted."""
 
-    @functools.wraps(method)
-    def call(self: "Watcher", *args: P.args, **kwargs: P.kwargs) -> None:
-        if self.gave_up is not None:
+    def call(watcher: "Watcher", /, *args: P.args, **kwargs: P.kwargs) -> None:
+        if watcher.gave_up is not None:
             return
         began = time.perf_counter()
         try:
-            method(self, *args, **kwargs)
+            method(watcher, *args, **kwargs)
         except Exception as error:
-            self.gave_up = error
-        self.own_seconds += time.perf_counter() - began
+            watcher.gave_up = error
+        watcher.own_seconds += time.perf_counter() - began
 
     return call
 
@@ -259,7 +257,7 @@ def _mean(losses: list[float | torch.Tensor]) -> float | torch.Tensor | None:
     if not losses:
         return None
     if all(isinstance(loss, float) for loss in losses):
-        return sum(losses) / len(losses)  # type: ignore[arg-type]
+        return sum(losses) / len(losses)
     return torch.stack([torch.as_tensor(loss) for loss in losses]).float().mean()
 
 
