@@ -37,6 +37,7 @@ NEEDS = {
     "data-not-shuffled": {"several batches"},
     "same-batch-every-step": {"several batches"},
     "vanishing-gradients": {"depth"},
+    "stopped-too-early": {"the end of a training"},  # examine does not see it
 }
 
 

@@ -14,6 +14,7 @@ from sleuth.core.subject import Subject
 from tests.checks.looking import look, training
 from tests.kits.numpy_kit import NumpyKit
 from tests.kits.numpy_layers import Linear as HandLinear
+from tests.kits.numpy_layers import Sequential as HandSequential
 from tests.material import digit_images, digits
 
 
@@ -264,11 +265,16 @@ def test_a_hand_written_layer_with_its_own_activation_is_not_linear() -> None:
     assert not found.not_examined
 
 
+class Residual(HandSequential):
+    def forward(self, x: np.ndarray) -> np.ndarray:
+        first, second, last = self.layers
+        h = first.forward(x)
+        return last.forward(h + second.forward(h))
+
+
 def test_what_happens_between_hand_written_layers_is_not_guessed() -> None:
     kit = NumpyKit()
-    model = kit.sequential(kit.linear(64, 64), kit.linear(64, 64), kit.linear(64, 10))
-    first, second, last = model.layers
-    model.forward = lambda x: last.forward((h := first.forward(x)) + second.forward(h))
+    model = Residual(kit.linear(64, 64), kit.linear(64, 64), kit.linear(64, 10))
     subject = Subject(model, kit.loader(*digits()), kit.loss("cross-entropy"), kit.optimiser(model))
     assert not look(subject, "missing-nonlinearity").findings
 
@@ -337,3 +343,9 @@ def test_a_bias_that_also_goes_another_way_counts() -> None:
         first=Linear(64, 64), norm=nn.BatchNorm1d(64), head=Linear(64, 10),
     )  # fmt: skip
     assert not look(training(model), "bias-before-norm").findings
+
+
+def test_a_bias_of_each_feature_is_not_removed_by_a_norm_over_rows() -> None:
+    x, y = digits()
+    model = nn.Sequential(Linear(8, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Flatten(), Linear(64, 10))
+    assert not look(training(model, data=(x.reshape(-1, 8, 8), y)), "bias-before-norm").findings

@@ -73,15 +73,11 @@ def long_training(lab: Lab) -> Iterator[Observation]:
     if not huge and parameters > MODEST * trial.targets:
         yield trial
         return
-    if lab.subject.step is not None:
-        raise Unsupported("with a step of your own, outputs cannot be set against targets")
-    if huge and (lab.validation is None or not lab.validation.batches):
-        yield replace(trial, why_not="no validation data was given")
+    try:
+        bar = _bar(lab, huge)
+    except Unsupported as reason:
+        yield replace(trial, why_not=str(reason))
         return
-    if not huge and lab.facts.get("one_batch_left", 0.0) > ONE_BATCH_LEARNED:
-        yield replace(trial, why_not="one batch is not learned either, so it is not a matter of size")
-        return
-    bar = set_bar(lab, with_validation=huge)
     task = bar.task
     trial = replace(trial, classes=task.classes, chance=task.chance, learner=bar.learner.learner, learner_score=bar.score)
     if bar.score - task.chance < WORTH_LEARNING:
@@ -94,6 +90,16 @@ def long_training(lab: Lab) -> Iterator[Observation]:
     finally:
         lab.bench.set_training(True)
         lab.bench.restore(start)
+
+
+def _bar(lab: Lab, huge: bool) -> Bar:
+    if lab.subject.step is not None:
+        raise Unsupported("with a step of your own, outputs cannot be set against targets")
+    if huge and (lab.validation is None or not lab.validation.batches):
+        raise Unsupported("no validation data was given")
+    if not huge and lab.facts.get("one_batch_left", 0.0) > ONE_BATCH_LEARNED:
+        raise Unsupported("one batch is not learned either, so it is not a matter of size")
+    return set_bar(lab, with_validation=huge)
 
 
 def _numbers(lab: Lab) -> int:

@@ -58,7 +58,7 @@ def dropout_too_strong(seen: Seen, *, strong: float = STRONG) -> Iterator[Eviden
                 f"Remove the dropout {_name(operation)} after the last layer.",
             )
         # Inputs that are blotted out are the task of a denoising model, not its hidden layers.
-        elif share > strong and flow.operations[fed_by(flow, operation.sources[0], KEEPING)].family != "x":
+        elif share > strong and flow.operations[fed_by(flow, operation.sources[0], KEEPING)].family != "input":
             yield _evidence(operation, f"leaves only {1 - share:.0%} of the units in each step", share, share / strong, None)
 
 
