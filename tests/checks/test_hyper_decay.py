@@ -51,10 +51,12 @@ def test_decays_that_undo_the_gradient_are_named_with_what_happens_without(optim
     assert len(finding.series[1].y) == 300
 
 
-def test_usual_decays_cost_no_training() -> None:
-    trial = judge(SGD, 0.1, 5e-4).history.single(DecayTrial)
+@pytest.mark.parametrize(("optimiser", "lr", "decay"), [(SGD, 0.1, 5e-4), (ADAMW, 1e-3, 0.1), (ADAM, 1e-3, 1e-4)])
+def test_usual_decays_cost_no_training(optimiser: Any, lr: float, decay: float) -> None:
+    """Adam decays by full steps where there is no gradient, as at the pixels in the corners: that does not count."""
+    trial = judge(optimiser, lr, decay).history.single(DecayTrial)
     assert trial.steps == 0
-    assert 0 < trial.pull < 0.05
+    assert 0 < trial.pull < 0.3
 
 
 def test_decay_of_one_group_alone_is_taken_away_from_that_group() -> None:

@@ -72,8 +72,20 @@ def test_a_training_that_has_levelled_off_is_not_accused(steps: int, seed: int) 
     assert NAME in judge(losses(steps, seed=seed)).clear
 
 
-def test_a_training_that_never_learned_is_not_called_too_short() -> None:
-    assert NAME in judge(losses(200, lr=0.0)).clear
+@pytest.mark.parametrize("seed", range(8))
+def test_a_training_that_never_learned_is_not_called_too_short(seed: int) -> None:
+    assert NAME in judge(losses(200, lr=0.0, seed=seed)).clear
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_losses_that_jump_about_are_not_taken_for_a_fall(seed: int) -> None:
+    """One patient a step through a model that does not change: the losses differ by more than their mean."""
+    torch.manual_seed(seed)
+    model = KIT.mlp(10, 8, 1)
+    x, y = (torch.as_tensor(a) for a in diabetes())
+    with torch.no_grad():
+        errors = ((model(x) - y) ** 2)[torch.randperm(len(x))[:100], 0]
+    assert NAME in judge([(float(error), 1e-3) for error in errors]).clear
 
 
 def test_a_schedule_that_ran_out_ended_as_planned() -> None:

@@ -62,7 +62,7 @@ def test_a_sketch_keeps_lengths_and_angles() -> None:
     assert np.square(a - b).sum() == pytest.approx(float(np.square(one - other).sum()), rel=0.1)
 
 
-@pytest.mark.parametrize("batch_size", [8, 16, 128, 512, 1797])
+@pytest.mark.parametrize("batch_size", [4, 8, 16, 128, 512, 1797])
 def test_usual_batches_and_small_data_at_once_are_not_accused(batch_size: int) -> None:
     outcome = judge(training(batch_size))
     assert NAME in outcome.clear
@@ -75,7 +75,7 @@ def test_one_or_two_digits_a_step_are_too_few(batch_size: int) -> None:
     assert f"the batch size is {batch_size}" in finding.summary
 
 
-def test_wines_need_no_large_batch_so_single_ones_are_not_accused() -> None:
+def test_tumours_need_no_large_batch_so_single_ones_are_not_accused() -> None:
     """Their noise scale is about ten: a step on one sample is noisy, not hopeless."""
     model = KIT.mlp(30, 32, 2)
     optimiser = torch.optim.Adam(model.parameters(), lr=1e-3)

@@ -38,8 +38,8 @@ def obstacle(seen: Seen, trial: Overfit, best: tuple[float, ...]) -> Obstacle | 
         lambda: _narrow(seen, trial),
         lambda: _fading(seen),
         lambda: _bounded(seen),
-        lambda: _levelled(seen),
         lambda: _one_answer(trial, best),
+        lambda: _levelled(seen),
     )
     return next((found for look in looks if (found := look()) is not None), None)
 

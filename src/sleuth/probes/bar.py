@@ -13,6 +13,8 @@ from sleuth.probes.samples import Samples, join
 from sleuth.probes.scoring import Task, as_answers, outputs_of, refuse_other_losses, task_of
 
 FEWEST = 100
+# With validation at hand the verdict is spoken there, however few samples there were to learn from.
+FEWEST_WITH_VALIDATION = 30
 # Simple learners show with these what there is to learn; more only take time.
 MOST = 1024
 
@@ -49,8 +51,9 @@ class Bar:
 def set_bar(lab: Lab, with_validation: bool) -> Bar:
     samples = join(lab.train.batches, lab.adapter)
     count = min(len(samples), MOST)
-    if count < FEWEST:
-        raise Unsupported(f"cannot tell from {count} samples: at least {FEWEST} are needed")
+    needed = FEWEST_WITH_VALIDATION if with_validation else FEWEST
+    if count < needed:
+        raise Unsupported(f"cannot tell from {count} samples: at least {needed} are needed")
     task = task_of([t[:count] for t in samples.targets])
     refuse_other_losses(lab, task)
     batches, others, values = _validation(lab, samples, task) if with_validation else ([], [], np.zeros(0))

@@ -23,6 +23,8 @@ SCORED_EVERY = 50
 MODEST = 10
 # Parameters a sample: with so many a model may learn everything by heart.
 HUGE = 50
+# With so many a sample there is nothing that a simple learner would have to prove first.
+EXTREME = 1000
 BY_HEART = 0.99
 # Of the loss of one batch: where more of it stays, something else than its size keeps the model from learning.
 ONE_BATCH_LEARNED = 0.1
@@ -80,7 +82,7 @@ def long_training(lab: Lab) -> Iterator[Observation]:
         return
     task = bar.task
     trial = replace(trial, classes=task.classes, chance=task.chance, learner=bar.learner.learner, learner_score=bar.score)
-    if bar.score - task.chance < WORTH_LEARNING:
+    if bar.score - task.chance < WORTH_LEARNING and not (huge and parameters >= EXTREME * lab.train.samples):
         found = f"they score {bar.score:.2f}, chance {task.chance:.2f}"
         yield replace(trial, why_not=f"simple learners find too little in these data to compare with ({found})")
         return

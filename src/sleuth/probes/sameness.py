@@ -24,6 +24,9 @@ FEWEST = 32
 # Of the targets' variance. What differs between samples by no more may be noise; where the inputs tell it, it is not.
 ALIKE = 0.01
 STEPS = 150
+# Of the start: there is nothing left to learn when the loss was below this for so many steps.
+LEARNED = 0.01
+STANDING = 10
 JUDGED_BATCHES = 8
 # Wider targets are mixed into so many columns by fixed random weights.
 WIDTH = 16
@@ -35,7 +38,7 @@ WIDTH = 16
     rank=12,
     emits=(SameTargets,),
     needs=("forward", "loss", "backward"),
-    share=0.15,
+    share=0.2,
 )
 def sameness(lab: Lab) -> Iterator[Observation]:
     targets = _targets(lab)
@@ -46,14 +49,17 @@ def sameness(lab: Lab) -> Iterator[Observation]:
         trained, judged = _batches(lab)
         before = _losses(lab, judged)
         blank = [_flat(lab, batch) for batch in judged]
-        seeing = _train(lab, start, trained, judged)
-        blind = _train(lab, start, [_flat(lab, batch) for batch in trained], blank)
+        low = LEARNED * float(before.mean())
+        _train(lab, start, trained, low)
+        seeing = _losses(lab, judged)
+        steps = _train(lab, start, [_flat(lab, batch) for batch in trained], low)
+        blind = _losses(lab, blank)
         difference = blind - seeing
         yield SameTargets(
             samples=len(targets),
             numbers=targets.shape[1],
             unlike=unlike,
-            steps=STEPS,
+            steps=steps,
             start=float(before.mean()),
             with_inputs=float(seeing.mean()),
             without_inputs=float(blind.mean()),
@@ -138,14 +144,18 @@ def _flat(lab: Lab, batch: Parts) -> Parts:
     return change_inputs(lab, batch, flat)
 
 
-def _train(lab: Lab, start: Any, trained: list[Parts], judged: list[Parts]) -> np.ndarray:
+def _train(lab: Lab, start: Any, batches: list[Parts], low: float) -> int:
+    """All steps, or until the loss has been below `low` for a while; how many it took."""
     lab.bench.restore(start)
     use_working_rate(lab)
     lab.bench.set_training(True)
+    losses: list[float] = []
     for step in range(STEPS):
         lab.tick()
-        lab.bench.step(trained[step % len(trained)])
-    return _losses(lab, judged)
+        losses.append(lab.bench.step(batches[step % len(batches)]))
+        if len(losses) >= STANDING and max(losses[-STANDING:]) < low:
+            break
+    return len(losses)
 
 
 def _losses(lab: Lab, batches: list[Parts]) -> np.ndarray:

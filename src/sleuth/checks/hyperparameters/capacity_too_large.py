@@ -1,5 +1,6 @@
 """The model learns the training set by heart at once and is worse than a simple learner on validation."""
 
+import math
 from collections.abc import Iterator
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
@@ -19,6 +20,10 @@ CHANCE = 0.01
 FEWEST = 30
 # Parameters a sample. With fewer, size alone explains nothing.
 HUGE = 50.0
+# With so many, learning by heart and failing on others is proof enough; no learner has to do better.
+EXTREME = 1000.0
+# Standard errors of a share among the validation samples.
+ERRORS = 3.0
 
 
 @check(
@@ -26,7 +31,7 @@ HUGE = 50.0
     stage=Stage.HYPERPARAMETERS,
     severity=Severity.WARNING,
     reads=(LongTraining, ParameterStart),
-    explains=("overfitting",),
+    explains=("capacity-mismatch", "overfitting"),
     title="The model is too large for the training set",
     why="""With many more parameters than samples there are endless ways to get the training samples right. Training finds one in
     a few steps, noise included, and stops before it has learned what the samples have in common.""",
@@ -57,9 +62,10 @@ def capacity_too_large(
         yield NotExamined(f"{trial.validation_samples} validation samples are too few to tell")
         return
     score, held = trial.scores[-1], trial.validation_scores[-1]
-    if score < BY_HEART or score - held < falls_short or learner - held < better or trial.p_value > CHANCE:
+    if score < BY_HEART or score - held < max(falls_short, ERRORS * math.sqrt(0.25 / trial.validation_samples)):
         return
-    if 1 - learner > less * (1 - held):
+    beaten = learner - held >= better and trial.p_value <= CHANCE and 1 - learner <= less * (1 - held)
+    if not beaten and trial.parameters < EXTREME * trial.samples:
         return
     if any(start.trained for start in seen.one(ParameterStart).parameters):
         yield NotExamined("the model is pretrained, so its size is not a matter of these data")
@@ -72,8 +78,8 @@ def _evidence(trial: LongTraining, score: float, held: float, learner: float) ->
     many = trial.parameters / trial.samples
     return Evidence(
         summary=f"{trial.parameters} trainable parameters for {trial.samples} samples ({many:.0f} each): after "
-        f"{trial.steps[-1]} steps {what} {_number(score, trial)} in training and {_number(held, trial)} in validation, "
-        f"where {trial.learner} gets {_number(learner, trial)}",
+        f"{trial.steps[-1]} steps {what} {_number(score, trial)} in training and {_number(held, trial)} in validation"
+        + (f", where {trial.learner} gets {_number(learner, trial)}" if learner > held else ""),
         numbers={
             "parameters": trial.parameters,
             "samples": trial.samples,

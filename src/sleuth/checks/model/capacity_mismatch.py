@@ -10,8 +10,8 @@ from sleuth.core.stage import Severity, Stage
 from sleuth.core.trial import Capacity, Flow
 from sleuth.core.wiring import CLASSIFIES, class_axis
 
-# ResNet-50 has 20 for each image of ImageNet and would have this many for 2,500 images, on which nobody trains it from scratch.
-TOO_MANY = 10_000
+# ResNet-50 has 20 for each image of ImageNet and would have this many for 25,000 images: few would train it from scratch there.
+TOO_MANY = 1_000
 # What a chain of single operations may hold on its way from one layer to the next.
 PLAIN = (*LINEAR, "activation", "norm", "softmax", "pool")
 LEARNED = ("linear", "conv", "recurrent", "embedding")
@@ -22,7 +22,7 @@ LEARNED = ("linear", "conv", "recurrent", "embedding")
     stage=Stage.MODEL,
     severity=Severity.HINT,
     reads=(Capacity,),
-    explains=("capacity-too-small", "capacity-too-large", "overfitting", "underfitting", "cannot-overfit-one-batch"),
+    explains=("capacity-too-small", "overfitting", "underfitting", "cannot-overfit-one-batch"),
     title="The model's size does not fit the data",
     why="""With thousands of fresh parameters for every label, a model learns its few samples by heart in many ways, and nothing
     in the data says which of them holds for others. With a layer narrower than the classes need, it cannot tell them apart.""",

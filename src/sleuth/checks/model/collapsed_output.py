@@ -80,7 +80,13 @@ def _scale(seen: Seen, size: float) -> float:
 
 def _fades_with_depth(seen: Seen) -> bool:
     """Is the gradient lost on the way to the first layer, a part of it in each?"""
-    sizes = [g.rms for g in seen.first(Role.GRADIENT) if g.rms > 0]
+    # One layer, one number: the many matrices of a recurrent layer are no depth.
+    layers: dict[str, float] = {}
+    for gradient in seen.first(Role.GRADIENT):
+        if gradient.rms > 0:
+            layer = gradient.path.rpartition(".")[0]
+            layers[layer] = max(layers.get(layer, 0.0), gradient.rms)
+    sizes = list(layers.values())
     if len(sizes) < LEAST_LAYERS or sizes[0] > FADED * sizes[-1]:
         return False
     steps = [math.log(after / before) for before, after in pairwise(sizes)]
