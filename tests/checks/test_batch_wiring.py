@@ -177,3 +177,14 @@ def test_targets_far_from_zero_do_not_make_the_loss_ignore_them(shift: float) ->
     subject = Subject(model, KIT.loader(x, y + np.float32(shift)), nn.MSELoss(), torch.optim.Adam(model.parameters(), lr=1e-2))
     report = examine(subject, select=["loss-ignores-target"], progress=False)
     assert "loss-ignores-target" in report.clear
+
+
+def test_an_absolute_error_far_below_all_targets_does_not_ignore_them() -> None:
+    """There every assignment has the same loss and the same gradient: the sum of the targets less that of the outputs."""
+    x, y = diabetes()
+    model = KIT.mlp(x.shape[1], 16, 1)
+    optimiser = torch.optim.Adam(model.parameters(), lr=1e-2)
+    subject = Subject(model, KIT.loader(x, y * 1e4 + 1e6), nn.L1Loss(), optimiser)
+    report = examine(subject, select=["loss-ignores-target"], progress=False)
+    assert not report.findings
+    assert "loss-ignores-target" in report.clear

@@ -1,16 +1,17 @@
 """The loss of a batch whose samples got each other's targets."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from sleuth.core.adapter import Bench
+from sleuth.core.adapter import Bench, Substitutes
 from sleuth.core.errors import Unsupported
 from sleuth.core.observation import Observation
 from sleuth.core.stage import Stage
 from sleuth.core.subject import Parts
-from sleuth.core.tree import leaves
+from sleuth.core.tree import leaves, map_arrays
 from sleuth.core.trial import TargetPermutation
 from sleuth.probes.one_batch import change_target, sample_count
 from sleuth.probes.probe import Lab, probe
@@ -112,7 +113,7 @@ def _gradients_differ(lab: Lab, batch: Parts, others: list[Parts], start: Any) -
 
 def _paired(lab: Lab, batch: Parts, shuffled: list[Parts], start: Any) -> bool | None:
     """In float64 even a model whose answers hardly differ shows that it matters whose target is whose."""
-    if _gradients_differ(lab, batch, shuffled, start):
+    if _gradients_differ(lab, batch, shuffled, start) or _matters_near_the_targets(lab, batch, shuffled, start):
         return True
     lab.bench.restore(start)
     try:
@@ -130,6 +131,27 @@ def _paired(lab: Lab, batch: Parts, shuffled: list[Parts], start: Any) -> bool |
     if abs(losses[0] - losses[1]) > rounding:
         return None
     return any(abs(loss - losses[0]) > rounding for loss in losses[2:])
+
+
+def _matters_near_the_targets(lab: Lab, batch: Parts, shuffled: list[Parts], start: Any) -> bool:
+    """Below all targets an absolute error is the same whichever is whose. Answers as large as the targets tell."""
+    targets = [lab.adapter.values(a) for _, a in leaves(batch.target, lab.adapter.is_array)]
+    if not isinstance(lab.adapter, Substitutes) or len(targets) != 1 or targets[0].dtype.kind != "f":
+        return False
+    drawn = lab.rng.normal(targets[0].mean(), targets[0].std(), targets[0].size)
+
+    def near(answer: Any) -> Any:
+        values = lab.adapter.values(answer)
+        fits = values.size == drawn.size and values.dtype.kind == "f"
+        return lab.adapter.like(drawn.reshape(values.shape), answer) if fits else answer
+
+    losses = []
+    for other in (batch, *shuffled):
+        lab.bench.restore(start)
+        lab.bench.set_training(False)
+        change = partial(map_arrays, change=near, is_array=lab.adapter.is_array)
+        losses.append(lab.adapter.loss_with(lab.bench, other, change))
+    return any(abs(loss - losses[0]) > DIFFERENT * 10 * abs(losses[0]) for loss in losses[1:])
 
 
 def _answers_differ(lab: Lab, bench: Bench, batch: Parts) -> bool:

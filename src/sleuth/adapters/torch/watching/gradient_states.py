@@ -1,7 +1,8 @@
 """Whether a step uses a gradient that an earlier step has used already.
 
 That, and not a backward onto a gradient that is still there, is what a forgotten zero_grad looks like: accumulation and
-GANs do the latter on purpose. A few parameters speak for all, the smallest ones: their values must be read when nobody set them to None.
+GANs do the latter on purpose. A few parameters speak for all, the smallest ones: their values must be read when nobody
+set them to None.
 """
 
 from collections.abc import Iterable
