@@ -29,7 +29,14 @@ CHANCE = 1e-3
     stage=Stage.BATCH,
     severity=Severity.ERROR,
     reads=(Overfit,),
-    explains=("loss-not-decreasing", "learns-without-input", "underfitting", "predicts-one-class", "loss-oscillates"),
+    explains=(
+        "loss-not-decreasing",
+        "learns-without-input",
+        "underfitting",
+        "predicts-one-class",
+        "loss-oscillates",
+        "capacity-too-small",
+    ),
     title="The model cannot memorise one batch",
     why="""A model with enough parameters can learn a handful of samples by heart, whatever they mean. One that cannot has a
     fault in the model, the loss or the update: more data and more time will not help.""",

@@ -26,7 +26,7 @@ LINKED = 0.01
     stage=Stage.BATCH,
     severity=Severity.WARNING,
     reads=((Ablation, SameTargets),),
-    explains=("overfitting", "underfitting", "loss-not-decreasing", "validation-too-good"),
+    explains=("overfitting", "underfitting", "loss-not-decreasing", "validation-too-good", "capacity-too-small"),
     title="Blanked inputs reach the same loss",
     why="""With the input of one sample in place of all others, a model can only give all of them the same answer. When it
     reaches the same loss as with the real inputs, what it learns does not come from them.""",

@@ -24,6 +24,7 @@ CHANCE = 0.001
         "predicts-one-class",
         "loss-not-decreasing",
         "cannot-overfit-one-batch",
+        "capacity-too-small",
     ),
     title="The loss does not depend on the targets",
     why="""A loss that stays the same when samples get each other's targets compares the outputs with something else. It may

@@ -21,6 +21,7 @@ from sleuth.core.trial import StepEffect
         "learns-without-input",
         "loss-not-decreasing",
         "underfitting",
+        "capacity-too-small",
     ),
     title="An optimiser step changes no weight",
     why="""Training is nothing but steps that change the weights. When a step leaves every one of them equal to the last bit,

@@ -18,7 +18,7 @@ Shape = tuple[int, ...]
     stage=Stage.DATA,
     severity=Severity.WARNING,
     reads=(Architecture, Batch),
-    explains=("forward-fails", "cannot-overfit-one-batch", "loss-not-decreasing", "underfitting"),
+    explains=("forward-fails", "cannot-overfit-one-batch", "loss-not-decreasing", "underfitting", "capacity-too-small"),
     title="Image channels stand on the wrong axis",
     why="""A convolution mixes channels and slides over height and width. With the axes swapped it slides over
     colours and mixes rows: it either stops with a shape error or learns from scrambled pictures.""",

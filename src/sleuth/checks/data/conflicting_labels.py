@@ -19,7 +19,7 @@ FEWEST = 4
     severity=Severity.WARNING,
     confidence=Confidence.CERTAIN,
     reads=(Repeats,),
-    explains=("cannot-overfit-one-batch", "underfitting", "loss-not-decreasing"),
+    explains=("cannot-overfit-one-batch", "underfitting", "loss-not-decreasing", "capacity-too-small"),
     title="The same input has different labels",
     why="""For equal inputs a model gives equal answers, so of two different labels one is always wrong: the loss cannot reach
     zero, and the gradients of the two pull against each other.""",

@@ -39,6 +39,7 @@ MOSTLY = 0.5
         "collapsed-output",
         "train-val-shift",
         "batch-size-off",
+        "capacity-too-small",
     ),
     title="Samples do not come in random order",
     why="""Each step learns from its batch alone. When batches come sorted by class, a step unlearns what the one before

@@ -31,6 +31,7 @@ MOST_NAMED = 3
         "step-changes-nothing",
         "train-eval-disagree",
         "collapsed-output",
+        "capacity-too-small",
     ),
     title="Inputs hold NaN or Inf",
     why="""One NaN in a sample makes every value computed from it NaN: the loss of its batch, then all gradients,

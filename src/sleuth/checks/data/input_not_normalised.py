@@ -62,6 +62,7 @@ NORMALISING = ("batchnorm", "norm")
         "train-eval-disagree",
         "learning-rate-too-high",
         "learning-rate-too-low",
+        "capacity-too-small",
     ),
     title="Inputs are not normalised",
     why="""Initialisation and usual learning rates are made for inputs of size one. Larger ones blow up the first layer's outputs

@@ -26,6 +26,7 @@ COUNTED = 0.05
         "collapsed-output",
         "cannot-overfit-one-batch",
         "underfitting",
+        "capacity-too-small",
     ),
     title="The loss counts padding",
     why="""Short samples are filled up to the length of the longest. Where the loss counts the filling, part of every step

@@ -25,6 +25,7 @@ from sleuth.core.stage import Confidence, Severity, Stage
         "initial-loss-off",
         "backward-fails",
         "step-changes-nothing",
+        "capacity-too-small",
     ),
     title="Targets hold NaN or Inf",
     why="""The loss of a sample whose target is NaN is NaN, and so is the mean over its batch: one step with it makes every

@@ -41,6 +41,7 @@ OBSERVED = 8
         "update-too-large",
         "underfitting",
         "dead-units",
+        "capacity-too-small",
     ),
     title="The target is on another scale than the outputs",
     why="""An untrained network answers with numbers around zero and of size one. When targets lie far from that, the first

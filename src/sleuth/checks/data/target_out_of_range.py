@@ -33,6 +33,7 @@ IGNORED = -100
         "loss-not-decreasing",
         "cannot-overfit-one-batch",
         "class-imbalance",
+        "capacity-too-small",
     ),
     title="Targets lie outside what the loss can count",
     why="""A model with K outputs knows the classes 0 to K-1. An index outside stops the loss with a message that hides its cause

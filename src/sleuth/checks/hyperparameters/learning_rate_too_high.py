@@ -41,6 +41,7 @@ NEAR = 1.5
         "units-dying",
         "predicts-one-class",
         "underfitting",
+        "capacity-too-small",
     ),
     title="The learning rate is too high",
     why="""Each step follows the slope at one point. A step that is too long leaps over the valley and lands higher than it

@@ -35,6 +35,7 @@ NEARLY = 0.8
         "underfitting",
         "stopped-too-early",
         "predicts-one-class",
+        "capacity-too-small",
     ),
     title="The learning rate is too low",
     why="""The loss falls by about the rate times the square of the gradient a step. A rate that is hundreds of times too small

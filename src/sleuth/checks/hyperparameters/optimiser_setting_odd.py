@@ -34,6 +34,7 @@ LARGEST_EPSILON = 1.0
         "learning-rate-too-low",
         "learns-without-input",
         "underfitting",
+        "capacity-too-small",
     ),
     title="A setting of the optimiser cannot work",
     why="""A rate of zero changes nothing and a negative one climbs; averages that never forget do not follow the gradient.

@@ -40,6 +40,7 @@ OUTWEIGHS = 0.5
         "predicts-one-class",
         "underfitting",
         "stopped-too-early",
+        "capacity-too-small",
     ),
     title="Weight decay outweighs the gradient",
     why="""Each step draws every weight towards zero by a share of itself, whatever the data say. When that is more than the

@@ -57,6 +57,7 @@ SAME_WAY = 3.0
         "update-too-large",
         "predicts-one-class",
         "underfitting",
+        "capacity-too-small",
     ),
     title="Weights start where training cannot leave from",
     why="""Units that start equal get equal gradients and stay equal, so a layer of hundreds acts as one unit; zeros behind a

@@ -46,6 +46,7 @@ MOST_CALLS = 4
         "units-dying",
         "predicts-one-class",
         "underfitting",
+        "capacity-too-small",
     ),
     title="Most units of a layer are zero for every sample",
     why="""A ReLU that is off for every sample passes neither signal nor gradient, so nothing can bring it back. Large negative

@@ -24,6 +24,7 @@ JUDGED = ("cross-entropy", "bce-logits", "bce", "nll", "ctc")
         "cannot-overfit-one-batch", "loss-not-decreasing", "loss-oscillates", "initial-loss-off", "vanishing-gradients",
         "exploding-gradients", "learning-rate-too-high", "learning-rate-too-low", "step-changes-nothing", "learns-without-input",
         "collapsed-output", "saturated-units", "wrong-last-activation", "wrong-loss-for-task", "update-too-small", "underfitting",
+        "capacity-too-small",
     ),
     title="Softmax or sigmoid is applied twice",
     why="""This loss turns scores into probabilities by itself. Given probabilities, which all lie between 0 and 1, it

@@ -26,6 +26,7 @@ KEEPING = ("reshape", "scale")
         "underfitting",
         "validation-too-good",
         "learning-rate-too-low",
+        "capacity-too-small",
     ),
     title="Dropout removes most of the signal",
     why="""Each training step sees only what dropout leaves. Above one half, the next layer gets mostly zeros and

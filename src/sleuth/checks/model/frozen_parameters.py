@@ -35,6 +35,7 @@ MAJORITY = 0.5
         "learning-rate-too-high",
         "learns-without-input",
         "underfitting",
+        "capacity-too-small",
     ),
     title="Parameters are frozen",
     why="""A parameter with requires_grad=False gets no gradient and keeps its value. That is right for a pretrained trunk, and

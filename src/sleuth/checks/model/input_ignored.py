@@ -30,6 +30,7 @@ NOTHING = 1e-9
         "predicts-one-class",
         "underfitting",
         "initial-loss-off",
+        "capacity-too-small",
     ),
     title="The output does not depend on the input",
     why="""With other inputs the model gives exactly the same outputs. Somewhere in forward the input is overwritten, replaced or

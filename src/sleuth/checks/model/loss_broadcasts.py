@@ -17,6 +17,7 @@ from sleuth.core.stage import Confidence, Severity, Stage
         "cannot-overfit-one-batch", "loss-not-decreasing", "loss-oscillates", "initial-loss-off", "learns-without-input",
         "learning-rate-too-high", "learning-rate-too-low", "collapsed-output", "step-changes-nothing", "vanishing-gradients",
         "exploding-gradients", "underfitting", "loss-ignores-target",
+        "capacity-too-small",
     ),
     title="The loss compares every output with every target",
     why="""Outputs of shape (N, 1) and targets of shape (N,) broadcast to N × N. The loss then asks each output to be near

@@ -23,6 +23,7 @@ JUDGED = ("nll", "bce", "kl", "ctc")
         "initial-loss-off", "vanishing-gradients", "exploding-gradients", "learning-rate-too-high", "learning-rate-too-low",
         "step-changes-nothing",
         "learns-without-input", "loss-not-finite", "collapsed-output", "wrong-last-activation", "weights-grow",
+        "capacity-too-small",
     ),
     title="Raw scores go into a loss that takes probabilities",
     why="""NLL reads its input as log-probabilities, BCE as probabilities. Given raw scores, NLL falls without bound as the

@@ -16,7 +16,15 @@ TINY = 2
     severity=Severity.WARNING,
     confidence=Confidence.CERTAIN,
     reads=(Architecture, Batch),
-    explains=("forward-fails", "train-eval-disagree", "loss-not-decreasing", "loss-oscillates", "loss-spikes", "batch-size-off"),
+    explains=(
+        "forward-fails",
+        "train-eval-disagree",
+        "loss-not-decreasing",
+        "loss-oscillates",
+        "loss-spikes",
+        "batch-size-off",
+        "capacity-too-small",
+    ),
     title="Batch-norm sees almost no samples",
     why="""Batch-norm replaces the scale of each feature by that of the batch. Over one or two samples this is no
     estimate but the samples themselves: what distinguishes them is divided away, and the running statistics used in

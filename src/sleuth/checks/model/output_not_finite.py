@@ -17,6 +17,7 @@ from sleuth.core.statistics import Statistics
     explains=(
         "forward-fails", "backward-fails", "loss-not-finite", "gradient-not-finite", "initial-loss-off", "loss-diverges",
         "loss-not-decreasing", "cannot-overfit-one-batch", "exploding-gradients", "step-changes-nothing",
+        "capacity-too-small",
     ),
     title="NaN or Inf leaves the untrained model",
     why="""One operation made a number that is not finite from finite ones: the logarithm of zero, a division by zero, an

@@ -20,6 +20,7 @@ STRETCHING = ("mse", "l1", "huber", "kl")
     explains=(
         "forward-fails", "initial-loss-off", "cannot-overfit-one-batch", "loss-not-decreasing",
         "collapsed-output",
+        "capacity-too-small",
     ),
     title="The output's shape does not fit the target's",
     why="""A loss compares each output with its own target. When the shapes do not match it either refuses, or stretches one side

@@ -27,6 +27,7 @@ HALF = ("float16", "bfloat16")
         "learns-without-input",
         "loss-oscillates",
         "underfitting",
+        "capacity-too-small",
     ),
     title="The optimiser does not hold some parameters",
     why="""An optimiser updates the very tensors it was given. Parameters that were left out, or that replaced others after it was

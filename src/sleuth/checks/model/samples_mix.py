@@ -28,6 +28,7 @@ MIXED = 1e-2
         "learning-rate-too-low",
         "learning-rate-too-high",
         "underfitting",
+        "capacity-too-small",
     ),
     title="Samples of a batch influence each other",
     why="""In evaluation mode the output of a sample may depend on that sample alone. Here it moves when another sample is

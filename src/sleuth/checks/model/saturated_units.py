@@ -33,6 +33,7 @@ LEAST_UNITS = 4
         "update-too-small",
         "underfitting",
         "predicts-one-class",
+        "capacity-too-small",
     ),
     title="Most units of a layer are pinned to their ends",
     why="""At its ends a sigmoid or tanh is flat: it gives the same answer whatever comes in and passes almost no

@@ -46,6 +46,7 @@ RESETTING = ("norm", "batchnorm", "recurrent")
         "learning-rate-too-low",
         "update-too-small",
         "update-too-large",
+        "capacity-too-small",
     ),
     title="The signal grows or fades from layer to layer",
     why="""Each layer multiplies the scale of what passes through it. Factors that are all above or all below one compound

@@ -20,6 +20,7 @@ from sleuth.core.wiring import CLASSIFIES, by_place
         "zero-gradients", "disconnected-parameters", "step-changes-nothing", "learns-without-input", "loss-ignores-target",
         "learning-rate-too-high", "learning-rate-too-low", "update-too-small", "weights-do-not-change", "double-softmax",
         "signal-grows-or-fades", "saturated-units", "wrong-last-activation", "output-not-finite", "loss-not-finite",
+        "capacity-too-small",
     ),
     title="Softmax over a single output is always 1",
     why="""Softmax shares 1 among its outputs. With one output there is nothing to share: the answer is 1 for every sample,

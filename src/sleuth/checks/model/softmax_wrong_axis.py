@@ -23,6 +23,7 @@ ELEMENTWISE = ("bce", "bce-logits", "mse", "l1", "huber", "kl")
         "initial-loss-off", "vanishing-gradients", "exploding-gradients", "learning-rate-too-high", "learning-rate-too-low",
         "step-changes-nothing", "learns-without-input", "collapsed-output", "wrong-last-activation", "train-eval-disagree",
         "input-ignored", "future-leaks",
+        "capacity-too-small",
     ),
     title="Softmax runs over the wrong axis",
     why="""Probabilities must sum to 1 over the classes of each sample. Summed over the batch (dim=0 of an output of shape

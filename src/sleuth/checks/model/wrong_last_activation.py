@@ -42,6 +42,7 @@ BOUNDED_SCORES = ("relu", "relu6", "tanh", "hardtanh", "softplus")
         "initial-loss-off",
         "target-not-scaled",
         "disconnected-parameters",
+        "capacity-too-small",
     ),
     title="The last activation cannot reach the targets",
     why="""An activation at the very end bounds what the model can say. Targets outside that range can never be met,

@@ -33,6 +33,7 @@ RAREST = 0.2
         "class-imbalance",
         "target-out-of-range",
         "forward-fails",
+        "capacity-too-small",
     ),
     title="The loss is made for another kind of target",
     why="""A squared error on class indices says that class 9 is nine times as far from 0 as class 1, which means nothing; a

@@ -39,6 +39,7 @@ LEAST_LAYERS = 3
         "weights-grow",
         "underfitting",
         "predicts-one-class",
+        "capacity-too-small",
     ),
     title="Gradients grow without bound",
     why="""Each layer, and each step of a recurrent net, scales the gradient that passes back through it. When most factors are

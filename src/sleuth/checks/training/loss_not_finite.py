@@ -13,7 +13,7 @@ from sleuth.core.stage import Confidence, Severity, Stage
     severity=Severity.ERROR,
     confidence=Confidence.CERTAIN,
     reads=((LossCall, Step),),
-    explains=("loss-diverges", "loss-not-decreasing", "weights-do-not-change", "backward-fails"),
+    explains=("loss-diverges", "loss-not-decreasing", "weights-do-not-change", "backward-fails", "capacity-too-small"),
     title="The loss is not a finite number",
     why="""From a loss of NaN or Inf every gradient is NaN, and one step writes NaN into every weight. It is born in one
     operation: a logarithm of zero, a division by zero, an overflow.""",

@@ -29,6 +29,7 @@ LEAST_LAYERS = 3
         "learning-rate-too-low",
         "underfitting",
         "predicts-one-class",
+        "capacity-too-small",
     ),
     title="Gradients fade on their way to the first layers",
     why="""Each layer scales the gradient that passes back through it. When most factors are below one,
