@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from sleuth import kernel
-from sleuth.core.statistics import COLUMNS, Statistics, merge
+from sleuth.core.statistics import COLUMNS, Statistics, merge, norm_of, rms_of
 
 FLOATS = st.floats(width=32, allow_nan=True, allow_infinity=True)
 ARRAYS = hnp.arrays(np.float32, st.integers(0, 200), elements=FLOATS)
@@ -70,3 +70,13 @@ def test_kernel_and_core_mean_the_same_columns() -> None:
 def test_a_row_survives_the_round_trip() -> None:
     row = kernel.measure([np.array([1.0, 0.0, np.nan, -3.0])])[0]
     assert np.array_equal(Statistics.from_row(row).to_row(), row)
+
+
+@settings(deadline=None)
+@given(ARRAYS, ARRAYS)
+def test_a_table_says_of_all_rows_what_each_row_says_of_itself(a: np.ndarray, b: np.ndarray) -> None:
+    table = kernel.measure([a, b])
+    rows = [Statistics.from_row(row) for row in table]
+    assert rms_of(table) == pytest.approx([row.rms for row in rows], rel=1e-12)
+    whole = None if any(not row.all_finite for row in rows) else np.hypot(*(row.norm for row in rows))
+    assert norm_of(table) == (None if whole is None else pytest.approx(whole, rel=1e-9))

@@ -18,7 +18,7 @@ from sleuth.core.observation import (
     Settings,
     Split,
 )
-from sleuth.core.statistics import Statistics, merge
+from sleuth.core.statistics import Statistics, merge, rms_of
 from sleuth.core.trial import Trial
 
 Kind = TypeVar("Kind", bound=Observation)
@@ -156,12 +156,12 @@ class Seen:
             return []
         courses: dict[str, list[tuple[int, float]]] = defaultdict(list)
         for frame in frames:
-            for path, statistics in frame.statistics().items():
-                courses[path].append((frame.step, statistics.rms))
+            for path, rms in zip(frame.paths, rms_of(frame.table).tolist(), strict=True):
+                courses[path].append((frame.step, rms))
         tensors = []
         for path, statistics in frames[which].statistics().items():
-            steps, rms = zip(*courses[path], strict=True)
-            tensors.append(Tensor(path, statistics, steps, rms))
+            steps, course = zip(*courses[path], strict=True)
+            tensors.append(Tensor(path, statistics, steps, course))
         return tensors
 
     def batches(self, split: Split) -> list[Batch]:

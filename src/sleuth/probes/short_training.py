@@ -7,6 +7,7 @@ import numpy as np
 
 from sleuth.core.observation import Evaluation, Frame, Observation, Role, Step, Units
 from sleuth.core.stage import Stage
+from sleuth.core.statistics import norm_of
 from sleuth.core.subject import Parts
 from sleuth.core.tree import leaves
 from sleuth.probes.batch_facts import class_labels
@@ -61,7 +62,7 @@ def _step(lab: Lab, batch: Parts, step: int, lr: float | None) -> Generator[Obse
     if step <= MEASURED_EVERY or step % MEASURED_EVERY == 0:
         reached = {path: g for path, g in gradients.by_path.items() if g is not None}
         table = lab.adapter.measure(list(reached.values()))
-        norm = _norm(table)
+        norm = norm_of(table)
         yield Frame(step, Role.GRADIENT, tuple(reached), table)
     yield Step(step, gradients.loss, lr, gradient_norm=norm)
     if step == 1 or step % WEIGHED_EVERY == 0:
@@ -69,13 +70,6 @@ def _step(lab: Lab, batch: Parts, step: int, lr: float | None) -> Generator[Obse
     else:
         lab.bench.apply(batch)
     return gradients.loss
-
-
-def _norm(table: np.ndarray) -> float | None:
-    """Root of the sum of squares over all gradients; None when one is not finite."""
-    if table[:, 7:9].any():
-        return None
-    return math.sqrt(float((table[:, 2] + table[:, 0] * table[:, 1] ** 2).sum()))
 
 
 def _weighed_step(lab: Lab, batch: Parts, step: int) -> Iterator[Observation]:
