@@ -12,6 +12,7 @@ from sleuth.core.trial import Order
 from sleuth.probes.batch_facts import contents, numbers
 from sleuth.probes.probe import Lab, Readings, probe
 from sleuth.probes.reading import note
+from sleuth.probes.samples import data_rows
 from sleuth.probes.sources import open_source
 
 # Two shuffled epochs that agree in this many batches do not occur by chance.
@@ -32,7 +33,8 @@ def order(lab: Lab) -> Iterator[Observation]:
         runs_std=std,
         single_class_batches=sum(len(np.unique(batch)) == 1 for batch in labels),
         batches=len(labels),
-        epochs_in_same_order=None if read.order_is_ours else _repeats(lab),
+        # A stream without an end is begun once: what a second beginning would bring is nobody's concern.
+        epochs_in_same_order=None if read.order_is_ours or _is_unending(lab) else _repeats(lab),
         order_is_ours=read.order_is_ours,
         real_target=real,
         complete=read.complete,
@@ -72,6 +74,10 @@ def _real_column(lab: Lab, target: object) -> np.ndarray | None:
     if values.ndim not in (1, 2) or values.size != len(values) or not np.isfinite(values).all():
         return None
     return values.reshape(-1)
+
+
+def _is_unending(lab: Lab) -> bool:
+    return not lab.train.complete and data_rows(lab.subject.train, lab.adapter) is None
 
 
 def _repeats(lab: Lab) -> bool | None:

@@ -38,7 +38,8 @@ def repeats(lab: Lab) -> Iterator[Observation]:
     if kept.sum() < 2:
         raise Unsupported("fewer than two training samples can be compared")
     found = _count(lab, prints[kept], labels[kept] if labels is not None else None, np.flatnonzero(kept))
-    yield replace(found, complete=read.complete)
+    unending = read is lab.train and not read.complete and data_rows(lab.subject.train, lab.adapter) is None
+    yield replace(found, complete=read.complete, unending=unending)
 
 
 def _read(lab: Lab) -> Readings:

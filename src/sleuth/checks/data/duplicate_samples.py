@@ -45,6 +45,9 @@ def duplicate_samples(seen: Seen, *, share: float = SHARE, near: float = NEAR) -
         return
     copies = trial.samples - trial.distinct
     if copies >= FEWEST and copies / trial.samples - trial.coincidence >= share and not trial.evens_classes:
+        if trial.unending:
+            yield NotExamined("the training data is a stream whose end was not reached: it may give samples again on purpose")
+            return
         yield _evidence(trial, share, alike)
     # Of two that resemble each other one is the copy.
     elif alike is not None and alike.found >= FEWEST and alike.share / 2 >= share:

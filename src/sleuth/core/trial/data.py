@@ -105,6 +105,7 @@ class Repeats(Trial):
     conflicting: int = 0  # samples whose equals carry another class
     conflict: tuple[int, int, int, int] | None = None  # position and class of one, position and class of its equal
     complete: bool = True  # False: only a part of the data was read
+    unending: bool = False  # a stream without an end that was seen: the same samples may come again on purpose
 
 
 @dataclass(frozen=True)
