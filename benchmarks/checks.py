@@ -16,18 +16,18 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from sleuth import Subject, UnusableInput, examine
+from sleuth import UnusableInput
 from sleuth.checks import all_checks
-from tests.confounders import discover
+from tests.confounders import Built, discover, judged
 
 
-def found_first(build: Callable[[], Subject]) -> str:
+def found_first(build: Callable[[], Built]) -> str:
     """The first culprit's name; what happened instead, in brackets."""
     random.seed(0)
     np.random.seed(0)
     torch.manual_seed(0)
     try:
-        report = examine(build(), progress=False)
+        report = judged(build())
     except UnusableInput as error:
         return f"[refused: {error}]"
     return report.culprits[0].finding.name if report.culprits else "[nothing]"

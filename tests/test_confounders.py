@@ -3,9 +3,8 @@
 import pytest
 import torch
 
-from sleuth import examine
 from sleuth.checks import all_checks
-from tests.confounders import discover
+from tests.confounders import discover, judged
 
 KNOWN = {check.name for check in all_checks()}
 PARTS = 8
@@ -22,7 +21,7 @@ def test_most_illnesses_are_named_first_in_unseen_settings(part: int) -> None:
     variants = [v for v in discover() if v[0] in KNOWN][part::PARTS]
     for name, variant, build in variants:
         torch.manual_seed(0)
-        report = examine(build(), progress=False)
+        report = judged(build())
         first = report.culprits[0].finding.name if report.culprits else "nothing"
         assert "sleuth-failed" not in {f.name for f in report.findings}, report.to_text()
         if first != name:

@@ -8,17 +8,21 @@ import inspect
 import pkgutil
 from collections.abc import Callable
 
-from sleuth import Subject
+from sleuth import Report, Subject, examine
+from sleuth.testing import Training
+from tests.watched import watched
+
+Built = Subject | Training
 
 STAGES = ("data", "model", "batch", "hyperparameters")
 
 
-def discover() -> list[tuple[str, str, Callable[[], Subject]]]:
+def discover() -> list[tuple[str, str, Callable[[], Built]]]:
     """(check, variant, builder) for every confounder."""
     return [found for stage in STAGES for found in _of_stage(stage)]
 
 
-def _of_stage(stage: str) -> list[tuple[str, str, Callable[[], Subject]]]:
+def _of_stage(stage: str) -> list[tuple[str, str, Callable[[], Built]]]:
     package = importlib.import_module(f"{__name__}.{stage}")
     names = sorted(module.name for module in pkgutil.iter_modules(package.__path__))
     modules = [importlib.import_module(f"{package.__name__}.{name}") for name in names]
@@ -34,4 +38,9 @@ def _builds(candidate: object, module: str) -> bool:
     if not inspect.isfunction(candidate) or candidate.__module__ != module or candidate.__name__.startswith("_"):
         return False
     signature = inspect.signature(candidate)
-    return signature.return_annotation is Subject and not signature.parameters
+    return signature.return_annotation in (Subject, Training) and not signature.parameters
+
+
+def judged(built: Built) -> Report:
+    """A training whose illness lies in its course is run to its end; of any other the parts are examined."""
+    return watched(built) if isinstance(built, Training) else examine(built, progress=False)
