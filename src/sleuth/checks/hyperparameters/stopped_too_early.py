@@ -77,6 +77,8 @@ def stopped_too_early(seen: Seen, *, worth_waiting: float = WORTH_WAITING) -> It
         return
     shrinks = min(1.0, max(last.fall / before.fall, 0.0)) if before.fall > 0 else 1.0
     more = sum(last.fall * shrinks**k for k in range(1, 5))
+    if losses.min() >= 0:  # a loss that never was below zero will not fall below it
+        more = min(more, last.last)
     if more < max(worth_waiting * gained, WORTH_OF_LOSS * abs(last.last)):
         return
     total = steps[-1].step
