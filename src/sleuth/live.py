@@ -122,7 +122,7 @@ class Watch:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        found = []
+        found = list(self.watching.remarks)
         if self.watching.trouble:
             found.append(f"watching stopped after {self.watching.steps} steps: {self.watching.trouble}")
         if self._writer is not None and self._writer.trouble:

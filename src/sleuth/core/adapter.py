@@ -211,6 +211,7 @@ class Watching(ABC):
     looks: int = 0  # steps that were looked at in full
     dropped: int = 0  # steps that were left out because nobody drained
     trouble: str | None = None  # why it stopped listening before its end
+    remarks: tuple[str, ...] = ()  # what could not be listened to
 
     @abstractmethod
     def open(self) -> None: ...

@@ -240,6 +240,7 @@ class Step(Observation):
     gradient_norm: float | None = None
     clipped_norm: float | None = None
     calls: tuple[str, ...] = ()
+    counts: Mapping[str, int] = field(default_factory=dict)  # how often each of them came, repetitions included
     optimiser: int = 0  # which one, where there are several
     training: bool = True
     seconds: Mapping[str, float] = field(default_factory=dict)

@@ -1,8 +1,8 @@
 """Finding the cases of a folder: one file a check, with a sick and a healthy training."""
 
 import importlib.util
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,19 @@ class Training:
 
 
 @dataclass(frozen=True)
+class Loop:
+    """A loop as a user writes it, for illnesses of the loop itself. `run` is given the watch, for `w.log(…)`, and comes
+    to an end."""
+
+    model: Any
+    optimisers: Sequence[Any]
+    run: Callable[[Any], None]
+    options: Mapping[str, Any] = field(default_factory=dict)  # of sleuth.watch
+
+
+@dataclass(frozen=True)
 class Case:
-    """`sick` and `healthy` build a Subject where the source is examine, a Training where it is watch."""
+    """`sick` and `healthy` build a Subject where the source is examine, a Training or a Loop where it is watch."""
 
     name: str  # of the check
     source: str  # "examine", "watch" or "run"

@@ -4,21 +4,28 @@ All watches of the process share the taps: the first one to join puts them in pl
 """
 
 import functools
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import torch
 from torch import nn
 from torch.amp.grad_scaler import GradScaler
+from torch.nn import functional
 from torch.optim import Optimizer, lr_scheduler
+from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 Hear = Callable[..., Any]
+
+# The losses of torch.nn.functional; the loss modules call these too.
+LOSSES = [name for name in vars(functional) if name.endswith("_loss") and not name.startswith("_")]
+LOSSES += ["cross_entropy", "binary_cross_entropy", "binary_cross_entropy_with_logits", "kl_div"]
 
 
 class Listener:
     """Final methods do nothing; a watcher overrides what it wants to hear. None of them may raise."""
 
-    def hear_backward(self, loss: torch.Tensor) -> None: ...
+    def hear_backward(self, loss: torch.Tensor, options: Mapping[str, Any]) -> None: ...
 
     def hear_backward_end(self, loss: torch.Tensor) -> None: ...
 
@@ -27,6 +34,12 @@ class Listener:
     def hear_scale(self, loss: torch.Tensor) -> None: ...
 
     def hear_scaler_step(self, optimiser: Optimizer) -> None: ...
+
+    def hear_loss(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], returned: Any) -> None: ...
+
+    def hear_index(self, iterator: Any, positions: Any) -> None: ...
+
+    def hear_batch(self, iterator: Any, batch: Any) -> None: ...
 
 
 class Tap:
@@ -73,8 +86,10 @@ class Root:
     _taps: ClassVar[dict[type, Tap]] = {}
     _open: ClassVar[list["Root"]] = []
 
-    def __init__(self, model: nn.Module, hear: Callable[[tuple[Any, ...], dict[str, Any]], None]) -> None:
-        self.model, self.hear = model, hear
+    def __init__(
+        self, model: nn.Module, hear: Callable[[tuple[Any, ...], dict[str, Any]], None], hear_output: Callable[[Any], None]
+    ) -> None:
+        self.model, self.hear, self.hear_output = model, hear, hear_output
         if type(model) not in self._taps:
             self._taps[type(model)] = Tap(type(model), "__call__", _root_call)
         self._open.append(self)
@@ -91,6 +106,12 @@ class Root:
             if root.model is module:
                 root.hear(args, kwargs)
 
+    @classmethod
+    def heard_output(cls, module: nn.Module, output: Any) -> None:
+        for root in cls._open:
+            if root.model is module:
+                root.hear_output(output)
+
 
 def _root_call(original: Hear) -> Hear:
     inherited = original is nn.Module.__call__
@@ -101,7 +122,9 @@ def _root_call(original: Hear) -> Hear:
             return module._wrapped_call_impl(*args, **kwargs) if inherited else original(module, *args, **kwargs)
         Root.heard(module, args, kwargs)
         # Looked up anew: on some steps nn.Module's own is replaced.
-        return nn.Module.__call__(module, *args, **kwargs) if inherited else original(module, *args, **kwargs)
+        output = nn.Module.__call__(module, *args, **kwargs) if inherited else original(module, *args, **kwargs)
+        Root.heard_output(module, output)
+        return output
 
     return call
 
@@ -124,7 +147,20 @@ def _open_taps() -> list[Tap]:
     taps += [Tap(cls, "step", _before("scheduler")) for cls in _schedulers()]
     for name in ("clip_grad_norm_", "clip_grad_value_"):
         taps += [Tap(module, name, _before("clip")) for module in (nn.utils, nn.utils.clip_grad)]
+    if not _compiled_already():
+        taps += [Tap(functional, name, functools.partial(_loss, name)) for name in LOSSES]
+    taps += [Tap(_BaseDataLoaderIter, "__next__", _batch), Tap(_BaseDataLoaderIter, "_next_index", _index)]
     return taps
+
+
+def _compiled_already() -> bool:
+    """What torch.compile made so far is guarded by the very functions that it met: another one there, and it compiles anew."""
+    dynamo = sys.modules.get("torch._dynamo.utils")
+    return dynamo is not None and dynamo.counters["stats"]["unique_graphs"] > 0
+
+
+def losses_are_heard() -> bool:
+    return hasattr(functional.cross_entropy, "__wrapped__")
 
 
 def _schedulers() -> list[type]:
@@ -136,7 +172,7 @@ def _schedulers() -> list[type]:
 def _backward(original: Hear) -> Hear:
     def backward(self: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
         for listener in LISTENERS:
-            listener.hear_backward(self)
+            listener.hear_backward(self, kwargs)
         result = original(self, *args, **kwargs)
         for listener in LISTENERS:
             listener.hear_backward_end(self)
@@ -175,3 +211,34 @@ def _scaler_step(original: Hear) -> Hear:
         return result
 
     return step
+
+
+def _loss(name: str, original: Hear) -> Hear:
+    def loss(*args: Any, **kwargs: Any) -> Any:
+        returned = original(*args, **kwargs)
+        if not torch.compiler.is_compiling():
+            for listener in LISTENERS:
+                listener.hear_loss(name, args, kwargs, returned)
+        return returned
+
+    return loss
+
+
+def _batch(original: Hear) -> Hear:
+    def give(self: Any) -> Any:
+        batch = original(self)
+        for listener in LISTENERS:
+            listener.hear_batch(self, batch)
+        return batch
+
+    return give
+
+
+def _index(original: Hear) -> Hear:
+    def draw(self: Any) -> Any:
+        positions = original(self)
+        for listener in LISTENERS:
+            listener.hear_index(self, positions)
+        return positions
+
+    return draw

@@ -15,6 +15,8 @@ from torch import nn
 from torch.optim import Optimizer
 
 from sleuth.adapters.torch.watching import activity, taps
+from sleuth.adapters.torch.watching.ear import Ears, Note
+from sleuth.adapters.torch.watching.ears import EARS
 from sleuth.adapters.torch.watching.gradient_states import GradientStates
 from sleuth.adapters.torch.watching.pace import Pace
 from sleuth.adapters.torch.watching.places import Places, calling_frame
@@ -49,6 +51,8 @@ class Record:
     places: tuple[tuple[str, Location | None], ...]
     seconds: float
     look: Look | None
+    counts: Mapping[str, int] = field(default_factory=dict)
+    notes: tuple[Note, ...] = ()
     sampled: int = SAMPLED
 
 
@@ -84,15 +88,17 @@ class Watcher(taps.Listener):
         self.steps = 0
         self.looks = 0
         self._put = put
-        self._optimisers = list(optimisers)
-        self._number = {id(o): i for i, o in enumerate(self._optimisers)}
+        self.optimisers = list(optimisers)
+        self._number = {id(o): i for i, o in enumerate(self.optimisers)}
         names = {id(p): path for path, p in model.named_parameters()}
-        self._weights = [Weights(o, names, i) for i, o in enumerate(self._optimisers)]
+        self._weights = [Weights(o, names, i) for i, o in enumerate(self.optimisers)]
         self._states = [GradientStates(w.parameters) for w in self._weights]
         self._activity = activity.Activity(_leaf_paths(model))
         self._pace = Pace(every=every, overhead=overhead)
         self._places = Places()
+        self._ears = Ears(ear(self) for ear in EARS)
         self._calls: list[str] = []
+        self._counts: dict[str, int] = {}
         self._losses: list[float | torch.Tensor] = []
         self._calls_before = self._losses_before = 0
         self._unscaled: torch.Tensor | None = None
@@ -106,16 +112,25 @@ class Watcher(taps.Listener):
     def open(self) -> None:
         taps.join(self)
         self._undo.append(functools.partial(taps.leave, self))
-        self._undo.append(taps.Root(self.model, self.hear_forward).remove)
-        for optimiser in self._optimisers:
+        self._undo.append(taps.Root(self.model, self.hear_forward, self.hear_output).remove)
+        for optimiser in self.optimisers:
             self._undo.append(optimiser.register_step_pre_hook(self._pre_hook).remove)
             self._undo.append(optimiser.register_step_post_hook(self._post_hook).remove)
         self._undo.append(lambda: activity.stop_recording(self._activity))
         self._prepare()
 
+    @property
+    def looking(self) -> bool:
+        return self._look is not None
+
+    @property
+    def deaf(self) -> list[str]:
+        return self._ears.deaf
+
     def close(self) -> None:
         while self._undo:
             self._undo.pop()()
+        self._ears.tell("close")
         self._activity.drop()
         self._look = None
 
@@ -127,11 +142,16 @@ class Watcher(taps.Listener):
             kind = "validate-in-train" if self.model.training else "validate"
         self._say(kind)
         self._places.note(kind, calling_frame(3))
+        self._ears.tell("forward", args, kwargs)
+
+    @quietly
+    def hear_output(self, output: Any) -> None:
+        self._ears.tell("output", output)
 
     # What torch's own classes tell.
 
     @quietly
-    def hear_backward(self, loss: torch.Tensor) -> None:
+    def hear_backward(self, loss: torch.Tensor, options: Mapping[str, Any]) -> None:
         self._calls_before, self._losses_before = len(self._calls), len(self._losses)
         self._say("backward")
         self._places.note("backward", calling_frame(2))
@@ -142,6 +162,7 @@ class Watcher(taps.Listener):
             self._losses.append(value.detach().item() if value.is_cpu else value.detach())
         for states in self._states:
             states.before_backward()
+        self._ears.tell("backward", loss, options)
 
     @quietly
     def hear_backward_end(self, loss: torch.Tensor) -> None:
@@ -149,6 +170,21 @@ class Watcher(taps.Listener):
         if not any(reached):  # the backward of another model
             self._losses = self._losses[: self._losses_before]
             self._calls = self._calls[: self._calls_before]
+            self._counts["backward"] -= 1
+        else:
+            self._ears.tell("backward_end", loss)
+
+    @quietly
+    def hear_loss(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], returned: Any) -> None:
+        self._ears.tell("loss", name, args, kwargs, returned)
+
+    @quietly
+    def hear_index(self, iterator: Any, positions: Any) -> None:
+        self._ears.tell("index", iterator, positions)
+
+    @quietly
+    def hear_batch(self, iterator: Any, batch: Any) -> None:
+        self._ears.tell("batch", iterator, batch)
 
     @quietly
     def hear_call(self, kind: str, thing: Any) -> None:
@@ -191,6 +227,7 @@ class Watcher(taps.Listener):
         if not closure:
             self._end_of_calls(number)
         self._places.note("step", calling_frame(3))
+        self._ears.tell("before_step", number)
         if self._look is None:
             return
         weights = self._weights[number]
@@ -214,6 +251,7 @@ class Watcher(taps.Listener):
                 look.tables[Role.GRADIENT] = self._weights[number].gradients()
             look.tables[Role.UPDATE] = self._weights[number].updates()
             self.looks += 1
+        self._ears.tell("after_step", number)
         now = time.perf_counter()
         lr = optimiser.param_groups[0].get("lr")
         self._put(
@@ -226,9 +264,11 @@ class Watcher(taps.Listener):
                 tuple(self._places.take()),
                 now - self._began,
                 look,
+                self._counts,
+                self._ears.take(),
             )
         )
-        self._calls, self._losses = [], []
+        self._calls, self._losses, self._counts = [], [], {}
         self._began = now
         self._pace.step_ended(self.steps, look is not None, self.own_seconds - self._own_before)
         self._own_before = self.own_seconds
@@ -249,6 +289,7 @@ class Watcher(taps.Listener):
         self.own_seconds += self._activity.notes * NOTE_SECONDS
 
     def _say(self, kind: str) -> None:
+        self._counts[kind] = self._counts.get(kind, 0) + 1
         if (not self._calls or self._calls[-1] != kind) and len(self._calls) < MOST_CALLS:
             self._calls.append(kind)
 

@@ -48,6 +48,10 @@ class TorchWatching(Watching):
         error = self._watcher.gave_up
         return None if error is None else f"{type(error).__name__}: {error}"
 
+    @property
+    def remarks(self) -> tuple[str, ...]:  # type: ignore[override]
+        return tuple(self._watcher.deaf)
+
     def open(self) -> None:
         self._watcher.open()
 
@@ -75,6 +79,11 @@ class TorchWatching(Watching):
 def _observations(record: Record) -> Iterator[Observation]:
     for kind, location in record.places:
         yield Call(kind, record.step, location, record.optimiser)
+    for note in record.notes:
+        if isinstance(note, Observation):
+            yield note
+        else:
+            yield from note()
     norm = None
     tables = record.look.tables if record.look is not None else {}
     for role, (paths, table) in tables.items():
@@ -88,6 +97,7 @@ def _observations(record: Record) -> Iterator[Observation]:
         record.lr,
         gradient_norm=norm,
         calls=record.calls,
+        counts=record.counts,
         optimiser=record.optimiser,
         training="forward-in-eval" not in record.calls,
         seconds={"step": record.seconds},
