@@ -1,0 +1,1 @@
+"""Trainings that are well and look as if they were not."""

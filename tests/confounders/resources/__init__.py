@@ -1,0 +1,1 @@
+"""Illnesses of what a training uses up."""

@@ -1,0 +1,1 @@
+"""Illnesses of the loop and of the course it takes."""
