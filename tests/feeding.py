@@ -38,6 +38,13 @@ NEEDS = {
     "same-batch-every-step": {"several batches"},
     "vanishing-gradients": {"depth"},
     "stopped-too-early": {"the end of a training"},  # examine does not see it
+    "loss-diverges": {"the loop"},  # nor the user's own training
+    "loss-oscillates": {"the loop"},
+    "loss-spikes": {"the loop"},
+    "learning-rate-decayed-away": {"the loop"},
+    "overfitting": {"the loop"},
+    "underfitting": {"the loop"},
+    "validation-too-good": {"the loop"},
 }
 
 

@@ -4,21 +4,30 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sleuth.api import examine, load, watch
-    from sleuth.core.errors import UnusableInput
+    from sleuth.api import examine, load, replay, scene, watch
+    from sleuth.core.errors import Stopped, UnusableInput, Violated
+    from sleuth.core.expectation import Expect
     from sleuth.core.report import Report
     from sleuth.core.subject import Subject
 
-__all__ = ["Report", "Subject", "UnusableInput", "examine", "load", "watch"]
+__all__ = [
+    "Expect", "Report", "Stopped", "Subject", "UnusableInput", "Violated",
+    "examine", "load", "replay", "scene", "watch",
+]  # fmt: skip
 __version__ = "0.1.0"
 
 # Looked up when first used: a training script that imports sleuth pays for it only where it calls it.
 _HOMES = {
+    "Expect": "sleuth.core.expectation",
     "Report": "sleuth.core.report",
+    "Stopped": "sleuth.core.errors",
     "Subject": "sleuth.core.subject",
     "UnusableInput": "sleuth.core.errors",
+    "Violated": "sleuth.core.errors",
     "examine": "sleuth.api",
     "load": "sleuth.api",
+    "replay": "sleuth.api",
+    "scene": "sleuth.api",
     "watch": "sleuth.api",
 }
 

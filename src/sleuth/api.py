@@ -2,23 +2,30 @@
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sleuth.core.adapter import Replays
 from sleuth.core.diagnosis import diagnose
 from sleuth.core.engine import Engine
 from sleuth.core.errors import UnusableInput
 from sleuth.core.facts import facts_of
 from sleuth.core.observation import LossCall, Role, Step
 from sleuth.core.report import Report
+from sleuth.core.scene import Replayed, Scene
 from sleuth.core.settings import Configuration, parse_configuration, read_configuration
 from sleuth.core.subject import Subject
 
 if TYPE_CHECKING:
+    from sleuth.acting import OnError
+    from sleuth.core.expectation import Expect
+    from sleuth.core.recording import Recording
     from sleuth.live import Watch
+    from sleuth.store.reading import Run
 
-__all__ = ["Subject", "UnusableInput", "examine", "examine_subject", "load", "watch"]
+__all__ = ["Subject", "UnusableInput", "examine", "examine_subject", "load", "replay", "scene", "watch"]
 
 RUNS = Path(".sleuth") / "runs"
 
@@ -97,32 +104,59 @@ def watch(
     quiet: bool = False,
     select: list[str] | None = None,
     ignore: Mapping[str, str] | None = None,
+    on_error: "OnError" = "report",
+    assert_finite: bool = False,
+    assertions: "Mapping[str, Expect] | None" = None,
 ) -> "Watch":
     """Watch a training loop: `with sleuth.watch(model, optimizer) as w:` around it, or `w = sleuth.watch(…)` … `w.close()`.
 
     Nothing in the loop changes. `optimizer` may be a list of several. Some steps are looked at in full, as many as keep the cost
     below the share `overhead` of the training's time; `every=1` looks at each. The run is kept in a folder of its own below
     `directory`; None keeps nothing. `w.report()` works at any time, `w.log(val_loss=…)` adds what only you know.
+
+    `on_error` says what happens at the first finding of each kind that is an error: "report" keeps it for the report, "warn" also
+    prints one line at once, "stop" raises `sleuth.Stopped` from `optimizer.step()` before weights are written; a function is
+    called with the `Finding` there, on the training's own thread, and what it raises comes through. A loss or gradient that is
+    not finite is met at that very step ("stop" and `assert_finite` look at every gradient, else a few speak for all), anything
+    else at the step after a check found it. `assert_finite` also looks at every layer's output. `assertions` maps patterns of
+    layer names to what their outputs must be, such as `{"encoder.*": sleuth.Expect(shape=(None, 64), low=-10, high=10)}`; one
+    that breaks is noted in the report, and under "stop" the layer's call raises `sleuth.Violated`.
     """
     from sleuth.adapters import adapter_for
     from sleuth.checks import all_checks
+    from sleuth.acting import require_on_error
     from sleuth.live import Watch
 
     if every is not None and every < 1:
         raise UnusableInput(f"every={every} is not a number of steps; give 1 for every step, or None to let sleuth choose.")
     if not 0 < overhead < 1:
         raise UnusableInput(f"overhead={overhead:g} is not a share of the time; 0.02 allows two percent.")
+    require_on_error(on_error)
     optimisers = list(optimizer) if isinstance(optimizer, list | tuple) else [optimizer] if optimizer is not None else []
     adapter = adapter_for(model)
     name = name or type(model).__name__
-    folder = None if directory is None else Path(directory) / f"{time.strftime('%Y%m%d-%H%M%S')}-{_file_name(name)}-{os.getpid()}"
+    folder = None if directory is None else _new_folder(Path(directory), name)
     engine = Engine(all_checks(), _configuration(select, ignore))
     return Watch(
-        adapter, model, optimisers, engine, _watch_report, every=every, overhead=overhead, folder=folder, quiet=quiet, name=name
+        adapter,
+        model,
+        optimisers,
+        engine,
+        _watch_report,
+        every=every,
+        overhead=overhead,
+        folder=folder,
+        quiet=quiet,
+        name=name,
+        on_error=on_error,
+        assert_finite=assert_finite,
+        assertions=assertions,
     ).open()
 
 
 def _watch_report(engine: Engine, watched: "Watch") -> Report:
+    from sleuth.store.arrays import StoredRun
+
     return build_report(
         engine,
         source="watch",
@@ -131,7 +165,25 @@ def _watch_report(engine: Engine, watched: "Watch") -> Report:
         seconds=watched.seconds,
         notes=watched.notes,
         overhead=watched.overhead,
+        record=None if watched.file is None else StoredRun(watched.file),
     )
+
+
+def _new_folder(directory: Path, name: str) -> Path:
+    """Of its own also when a second watch of this process begins in the same second."""
+    wanted = directory / f"{time.strftime('%Y%m%d-%H%M%S')}-{_file_name(name)}-{os.getpid()}"
+    for number in count(2):
+        try:
+            wanted.mkdir(parents=True)
+        except FileExistsError:
+            if not wanted.is_dir():  # something else is in the way: whoever writes there says so
+                return wanted
+            wanted = wanted.with_name(f"{wanted.name.split('.')[0]}.{number}")
+        except OSError:
+            return wanted
+        else:
+            return wanted
+    raise AssertionError("numbers do not end")
 
 
 def _file_name(name: str) -> str:
@@ -148,6 +200,7 @@ def build_report(
     notes: tuple[str, ...] = (),
     facts: Mapping[str, Any] | None = None,
     overhead: Mapping[str, float] | None = None,
+    record: "Recording | None" = None,
 ) -> Report:
     from sleuth.views import VIEWS
 
@@ -172,6 +225,7 @@ def build_report(
         notes=notes,
         facts={**facts_of(seen), **(facts or {})},
         views=VIEWS,
+        record=record,
     )
 
 
@@ -200,23 +254,53 @@ def load(path: str | Path) -> Report:
 
 def _replay(path: Path) -> Report:
     from sleuth.checks import all_checks
-    from sleuth.store.reading import open_run
+    from sleuth.store.arrays import StoredRun
+    from sleuth.store.reading import Run, files_of
 
-    run = open_run(path)
-    try:
-        engine = Engine(all_checks(), _configuration(None, None))
-        for observation in run.observations():
-            engine.emit(observation)
-    finally:
-        run.close()
-    about, end = run.facts.get("run", {}), run.facts.get("end")
-    unfinished = (f"the run did not come to its end: what is here was written up to step {engine.history.count(Step)}",)
+    file, *others = files_of(path)
+    engine = Engine(all_checks(), _configuration(None, None))
+    with Run(file) as run:
+        run.recall(engine.history)
+    about = run.about
     return build_report(
         engine,
         source="replay",
-        framework=about.get("framework"),
-        subject=about.get("subject", path.name),
-        seconds=end["seconds"] if end else 0.0,
-        notes=tuple(end["notes"]) if end else unfinished,
-        overhead=end["overhead"] if end else None,
+        framework=about.framework,
+        subject=about.subject or path.name,
+        seconds=about.seconds,
+        notes=(*about.notes, *_notes_on(run, others, engine.history.count(Step))),
+        overhead=about.overhead,
+        record=StoredRun(file),
     )
+
+
+def _notes_on(run: "Run", others: list[Path], steps: int) -> Iterator[str]:
+    if not run.about.ended:
+        yield f"the run did not come to its end, or is still going on: what is here was written up to step {steps}"
+    if run.unknown:
+        yield f"what this sleuth does not know was left out: {', '.join(f'{n} {kind}' for kind, n in run.unknown.items())}"
+    if others:
+        names = ", ".join(file.name for file in others)
+        yield f"this is {run.path.name} of {len(others) + 1} processes; sleuth.load(FILE) shows one of the others: {names}"
+
+
+def scene(run: str | Path, number: int = 1) -> Scene:
+    """A step that a watch kept whole because something went wrong in it. `run`: the run's folder."""
+    from sleuth.store.scenes import read_scene
+
+    return read_scene(Path(run), number)
+
+
+def replay(kept: Scene, model: Any, *, loss: Callable[..., Any] | None = None) -> Replayed:
+    """Does a scene's step again, op by op: `sleuth.replay(sleuth.scene(RUN, 1), build())`.
+
+    `model` is built as it was, or a `sleuth.Subject`; it is given the scene's weights. Where no `loss(output, target)` is given,
+    the loss functions that were heard are called again.
+    """
+    from sleuth.adapters import adapter_for
+
+    subject = model if isinstance(model, Subject) else Subject(model, None, loss)
+    adapter = adapter_for(subject.model)
+    if not isinstance(adapter, Replays) or adapter.name != kept.facts["framework"]:
+        raise UnusableInput(f"the scene is of {kept.facts['framework']}; a model of {adapter.name} cannot do it again.")
+    return adapter.replay(subject, kept)

@@ -1,16 +1,25 @@
 """A watch from its opening to its report: a thread takes what the adapter noted, judges it now and then and writes it down."""
 
+import atexit
+import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from sleuth.acting import Acting, OnError
 from sleuth.core.adapter import Adapter, Describes, Watches, Watching
+from sleuth.core.diagnosis import diagnose
 from sleuth.core.engine import Engine
-from sleuth.core.errors import UnusableInput
-from sleuth.core.observation import Dropped, Ending, Evaluation, Frame, Observation, Split
+from sleuth.core.errors import Stopped, UnusableInput
+from sleuth.core.expectation import Expect, require_expectations
+from sleuth.core.guard import Act, Alarm, Guard
+from sleuth.core.jumps import Jumps
+from sleuth.core.observation import Architecture, Dropped, Ending, Evaluation, Frame, Observation, Split, Step
 from sleuth.core.report import Report
 from sleuth.core.statistics import pack, unpack
 from sleuth.core.subject import Subject
@@ -22,6 +31,9 @@ JUDGED_SHARE = 0.004
 FIRST_JUDGED_SECONDS = 2.0
 
 MakeReport = Callable[[Engine, "Watch"], Report]
+
+# Nothing else of ours holds a watch: one that the user lets go of comes to its end by itself.
+OPEN: "weakref.WeakSet[Watch]" = weakref.WeakSet()
 
 
 class Watch:
@@ -40,6 +52,9 @@ class Watch:
         folder: Path | None,
         quiet: bool,
         name: str,
+        on_error: OnError = "report",
+        assert_finite: bool = False,
+        assertions: Mapping[str, Expect] | None = None,
     ) -> None:
         if not isinstance(adapter, Watches):
             raise UnusableInput(f"the {adapter.name} adapter cannot watch a loop yet; use sleuth.examine.")
@@ -56,20 +71,33 @@ class Watch:
             self._writer.write_fact("run", {"framework": adapter.name, "subject": name, "began": time.time()})
         self._next_judgement = self.began + FIRST_JUDGED_SECONDS
         self._told = 0
+        self._jumps = Jumps()
         self._described(model, optimisers)
-        self.watching: Watching = adapter.watch(model, optimisers, every=every, overhead=overhead)
-        self._thread = threading.Thread(target=self._work, name="sleuth", daemon=True)
+        self._acting = Acting(on_error, folder)
+        self._guard = Guard(
+            every_gradient=assert_finite or self._acting.stops,
+            every_activation=assert_finite,
+            expectations=require_expectations(assertions),
+            room=self._acting.room,
+            tell=_teller(self),
+        )
+        self.watching: Watching = adapter.watch(model, optimisers, every=every, overhead=overhead, guard=self._guard)
+        self._thread = threading.Thread(target=_work, args=(weakref.ref(self), self._done), name="sleuth", daemon=True)
+        self._process = os.getpid()
 
     def open(self) -> "Watch":
         self.watching.open()
         self._thread.start()
+        OPEN.add(self)
+        held = (self.watching, self._writer, self._done, self.quiet, self._process, self.began)
+        weakref.finalize(self, _let_go, *held).atexit = False
         return self
 
     def __enter__(self) -> "Watch":
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
-        self._end("completed" if kind is None else "interrupted" if issubclass(kind, KeyboardInterrupt) else "failed")
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, *rest: object) -> None:
+        self._end_by(error)
 
     def log(self, *, step: int | None = None, **metrics: float) -> None:
         """Values that only the user knows: loss, accuracy; with `val_` in front they are of the validation data."""
@@ -77,7 +105,7 @@ class Watch:
         for split, prefix in ((Split.TRAIN, ""), (Split.VALIDATION, "val_")):
             mine = {k.removeprefix("val_"): float(v) for k, v in metrics.items() if k.startswith("val_") == bool(prefix)}
             if mine:
-                self._take([Evaluation(at, split, mine)])
+                self._take([Evaluation(at, split, mine, logged=True)])
 
     def report(self) -> Report:
         with self._lock:
@@ -90,16 +118,26 @@ class Watch:
         """Ends the watch; every hook is gone afterwards. A second time does nothing."""
         self._end("completed")
 
+    def _end_by(self, error: BaseException | None) -> None:
+        known = error is None or isinstance(error, Stopped) or self._done.is_set() or os.getpid() != self._process
+        if error is not None and not known:
+            failure = self.watching.explain(error)
+            self._take([] if failure is None else [failure])
+        self._end(_how(error))
+
     def _end(self, how: str) -> None:
-        if self._done.is_set():
+        # A child of the process has neither the thread nor the right to write.
+        if self._done.is_set() or os.getpid() != self._process:
             return
+        OPEN.discard(self)
         self.seconds = time.monotonic() - self.began
         self._done.set()
         try:
             self.watching.close()
         finally:
-            if self._thread.is_alive():
+            if self._thread.is_alive() and self._thread is not threading.current_thread():
                 self._thread.join(timeout=10)
+            self._acting.write()
             with self._lock:
                 self._drain()
                 self._take([Ending(self.watching.steps, how)])
@@ -108,6 +146,11 @@ class Watch:
                     self._writer.close()
         if not self.quiet:
             print(self._last_line(), file=sys.stderr)
+
+    @property
+    def file(self) -> Path | None:
+        """Where it is written; None: nowhere."""
+        return None if self._writer is None else self._writer.path
 
     @property
     def overhead(self) -> dict[str, Any]:
@@ -127,7 +170,7 @@ class Watch:
             found.append(f"watching stopped after {self.watching.steps} steps: {self.watching.trouble}")
         if self._writer is not None and self._writer.trouble:
             found.append(f"{self._writer.lost} observations are not in {self._writer.path}: {self._writer.trouble}")
-        return tuple(found)
+        return (*found, *self._acting.notes)
 
     def _last_line(self) -> str:
         report = self.report()
@@ -138,16 +181,18 @@ class Watch:
 
     def _described(self, model: Any, optimisers: Sequence[Any]) -> None:
         if isinstance(self.adapter, Describes):
-            subject = Subject(model, None, optimizer=optimisers[0] if optimisers else None, name=self.name)
-            self._take([self.adapter.architecture(subject), self.adapter.settings(subject)])
+            subjects = [Subject(model, None, optimizer=o, name=self.name) for o in (optimisers or [None])]
+            architectures = [self.adapter.architecture(subject) for subject in subjects]
+            self._take([_held_by_any(architectures), self.adapter.settings(subjects[0])])
 
-    def _work(self) -> None:
-        while not self._done.wait(DRAIN_SECONDS):
-            began = time.thread_time()
-            with self._lock:
-                self._drain()
-                self._judge()
-            self.thread_seconds += time.thread_time() - began
+    def _look_after(self) -> None:
+        """What the thread does now and then."""
+        began = time.thread_time()
+        with self._lock:
+            self._drain()
+            self._judge()
+        self._acting.write()
+        self.thread_seconds += time.thread_time() - began
 
     def _drain(self) -> None:
         self._take(self.watching.drain())
@@ -161,18 +206,93 @@ class Watch:
         """What is judged is what is stored: a replay must come to the same verdict."""
         rounded = [_as_stored(o) for o in observations]
         with self._lock:
+            rounded += list(self._jumps.found([o for o in rounded if isinstance(o, Step)]))
             for observation in rounded:
                 self._engine.emit(observation)
             if self._writer is not None and rounded:
                 self._writer.write(rounded)
 
+    def _alarmed(self, alarm: Alarm) -> Act | None:
+        """On the training thread: what was seen is judged at once, and what the user wants done comes back."""
+        with self._lock:
+            self._take([*self.watching.drain(), *alarm.observations])
+            finding = alarm.finding or (self._engine.find(alarm.name) if alarm.name else None)
+            return self._acting.heard(alarm, finding)
+
     def _judge(self) -> None:
         if time.monotonic() < self._next_judgement:
             return
         began = time.thread_time()
-        self.findings = tuple(f.name for f in self._engine.judge().findings)
+        judgement = self._engine.judge()
+        self.findings = tuple(f.name for f in judgement.findings)
+        culprits = diagnose(judgement.findings, {c.name: c.explains for c in self._engine.checks})
+        self._guard.asked.extend(self._acting.wanted(f for c in culprits for f in (c.finding, *c.symptoms)))
         cost = time.thread_time() - began
         self._next_judgement = time.monotonic() + max(FIRST_JUDGED_SECONDS, cost / JUDGED_SHARE)
+
+
+def _how(error: BaseException | None) -> str:
+    if error is None:
+        return "completed"
+    return "interrupted" if isinstance(error, KeyboardInterrupt) else "stopped" if isinstance(error, SystemExit) else "failed"
+
+
+def _work(reference: "weakref.ref[Watch]", done: threading.Event) -> None:
+    while not done.wait(DRAIN_SECONDS):
+        watch = reference()
+        if watch is None:
+            return
+        watch._look_after()
+        del watch
+
+
+def _let_go(watching: Watching, writer: Writer | None, done: threading.Event, quiet: bool, process: int, began: float) -> None:
+    """Nobody holds the watch any more, and nobody has closed it: as when a cell of a notebook runs again."""
+    if done.is_set() or os.getpid() != process:
+        return
+    done.set()
+    try:
+        watching.close()
+        left = [*watching.drain(), Ending(watching.steps, "stopped")]
+        if writer is not None:
+            writer.write([_as_stored(observation) for observation in left])
+            notes = [*watching.remarks, "nobody held the watch any more, so it ended by itself"]
+            writer.write_fact("end", {"seconds": time.monotonic() - began, "overhead": None, "notes": notes})
+            writer.close()
+    except Exception as error:  # in the middle of whatever the user is doing
+        if not quiet:
+            print(f"sleuth · the watch that was let go did not end well: {type(error).__name__}: {error}", file=sys.stderr)
+    if not quiet and watching.steps == 0:
+        print("sleuth · the watch ended before the first step: keep it, w = sleuth.watch(…), or use with", file=sys.stderr)
+
+
+@atexit.register
+def _end_all() -> None:
+    """The script ends while watches are open. Without `with` an exception that ended it is known only here."""
+    for watch in list(OPEN):
+        watch._end_by(getattr(sys, "last_value", None))
+
+
+def _teller(watch: Watch) -> Callable[[Alarm], Act | None]:
+    """Holds the watch only as long as the user does."""
+    weak = weakref.ref(watch)
+
+    def tell(alarm: Alarm) -> Act | None:
+        mine = weak()
+        return None if mine is None else mine._alarmed(alarm)
+
+    return tell
+
+
+def _held_by_any(architectures: list[Architecture]) -> Architecture:
+    """Each was described beside another optimiser: a parameter is optimised where one of them holds it."""
+    columns = zip(*(a.parameters for a in architectures), strict=True)
+    parameters = (replace(same[0], optimised=any(p.optimised for p in same)) if len(same) > 1 else same[0] for same in columns)
+    first, *others = architectures
+    strays = (
+        first.strays if first.strays is None else tuple(s for s in first.strays if all(s in (a.strays or ()) for a in others))
+    )
+    return replace(first, parameters=tuple(parameters), strays=strays)
 
 
 def _as_stored(observation: Observation) -> Observation:

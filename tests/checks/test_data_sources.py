@@ -16,9 +16,9 @@ from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
 from sleuth import Subject, UnusableInput
 from sleuth.adapters.torch import ADAPTER
+from sleuth.core.columns import column_statistics
 from sleuth.core.observation import Batch, Failure, Observation, Split
 from sleuth.kernel import measure
-from sleuth.probes.columns import column_statistics
 from sleuth.probes.probe import Lab
 from sleuth.probes.reading import reading
 

@@ -104,7 +104,7 @@ def test_a_training_that_did_not_run_out_is_not_judged(how: str) -> None:
 
 
 def test_a_loss_that_was_not_finite_is_not_judged() -> None:
-    assert judge([*losses(60), (None, 1e-3)]).not_examined[NAME] == "the loss was not always a finite number"
+    assert judge([*losses(60), (None, 1e-3)]).not_examined[NAME] == "the loss became NaN or infinite"
 
 
 def test_examine_says_that_it_sees_no_end() -> None:

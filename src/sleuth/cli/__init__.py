@@ -7,6 +7,7 @@ from sleuth.cli.checks import checks
 from sleuth.cli.demo import demo
 from sleuth.cli.examine import examine
 from sleuth.cli.explain import explain
+from sleuth.cli.replay import replay
 from sleuth.cli.report import report
 
 
@@ -41,5 +42,5 @@ def main(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for command in (demo, examine, report, checks, explain):
+for command in (demo, examine, report, replay, checks, explain):
     main.add_command(command)

@@ -30,14 +30,18 @@ class Given:
 
 
 def load(target: str) -> Given:
+    return _given(build(target), target)
+
+
+def build(target: str) -> Any:
+    """What the factory returns, whatever it is."""
     file_name, factory_name = _split(target)
     module = _import(Path(file_name))
     factory = _find(module, factory_name, file_name)
     try:
-        given = factory()
+        return factory()
     except (Exception, SystemExit) as error:
         raise UnusableInput(f"{factory_name}() of {file_name} raised {describe(error)}") from None
-    return _given(given, target)
 
 
 def _split(target: str) -> tuple[str, str]:

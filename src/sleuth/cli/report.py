@@ -1,4 +1,4 @@
-"""`sleuth report FILE.json`."""
+"""`sleuth report RUN`."""
 
 from pathlib import Path
 
@@ -9,15 +9,15 @@ from sleuth.cli.plainly import plainly
 
 
 @click.command()
-@click.argument("file", metavar="FILE.json")
+@click.argument("file", metavar="RUN")
 @output_options
 @plainly
 def report(file: str, json_file: str | None, html_file: str | None, fail_on: str | None, quiet: bool) -> None:
-    """Show a report that was saved as JSON.
+    """Show what a watched run says, also one that died: RUN is its folder. Or a report that was saved as JSON.
 
     \b
+      sleuth report .sleuth/runs/20260101-120000-Net-4711
       sleuth examine train.py:training --json report.json
-      sleuth report report.json
       sleuth report report.json --html report.html
     """
     from sleuth.api import load

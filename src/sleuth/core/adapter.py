@@ -12,7 +12,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from sleuth.core.guard import Guard
 from sleuth.core.observation import Architecture, Observation, Origin, Settings
+from sleuth.core.scene import Replayed, Scene
 from sleuth.core.subject import Parts, Subject, Usage
 from sleuth.core.trial import Connection, Flow
 
@@ -224,10 +226,23 @@ class Watching(ABC):
     def drain(self) -> list[Observation]:
         """What was noted since the last time."""
 
+    @abstractmethod
+    def explain(self, error: BaseException) -> Observation | None:
+        """The `Failure` behind an exception that leaves the loop; None where it is not of a known kind. Before `close`."""
+
 
 class Watches(ABC):
     @abstractmethod
-    def watch(self, model: Any, optimisers: Sequence[Any], *, every: int | None, overhead: float) -> Watching: ...
+    def watch(
+        self, model: Any, optimisers: Sequence[Any], *, every: int | None, overhead: float, guard: Guard | None = None
+    ) -> Watching: ...
+
+
+class Replays(ABC):
+    @abstractmethod
+    def replay(self, subject: Subject, scene: Scene) -> Replayed:
+        """Does the scene's step again with the subject's model, which takes the scene's weights. Raises UnusableInput where the
+        scene and the model do not go together."""
 
 
 class Traces(ABC):

@@ -17,9 +17,16 @@ NAMES = {
     "Batch": "no data was seen",
     "LossCall": "no call of a loss was seen",
     "Step": "no training step was seen",
+    "Evaluation": "no metric was logged, and no validation was recognised",
+    "Predictions": "no loss was heard that takes one class a sample",
     "Ending": "the end of a training was not seen",
     "Units": "no activity of single units was seen",
+    "Modes": "calls of the model itself were not heard",
+    "Optimiser": "no step of an optimiser was heard",
+    "Precision": "the dtypes that layers compute in were not seen",
     "Failure": "nothing was run that could have failed",
+    "Retention": "no step with a graph was seen",
+    "Memory": "the memory of the process was not read",
 }
 
 
@@ -60,6 +67,14 @@ class Engine:
             else:
                 clear.append(check.name)
         return Judgement(tuple(findings), tuple(clear), not_examined, ignored)
+
+    def find(self, name: str) -> Finding | None:
+        """Asks one check, by its name. None: it is not selected, it is ignored, or it finds nothing."""
+        check = next((c for c in self.checks if c.name == name), None)
+        if check is None or self._configuration.ignore_reason(check) is not None or self._missing(check) is not None:
+            return None
+        found, _ = self._run(check)
+        return next((f for f in found if f.name == name), None)
 
     def _missing(self, check: Check) -> str | None:
         """Why this check cannot look, or None when all it reads was seen."""

@@ -1,7 +1,7 @@
 """What was seen so far, in bounded memory, and the view of it that checks get."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -12,11 +12,13 @@ from sleuth.core.observation import (
     Absent,
     Architecture,
     Batch,
+    Call,
     Frame,
     Observation,
     Role,
     Settings,
     Split,
+    Step,
 )
 from sleuth.core.statistics import Statistics, merge, rms_of
 from sleuth.core.trial import Trial
@@ -29,6 +31,18 @@ CAPACITY = 2048
 FRAME_CAPACITY = 256
 
 SINGLE = (Architecture, Settings, Trial)
+
+# Of whom an observation speaks, where several take turns: the number of an optimiser, the first of the tensors.
+Group = int | str | None
+
+
+def group_of(observation: Observation) -> Group:
+    match observation:
+        case Step():
+            return observation.optimiser
+        case Frame():
+            return observation.paths[0] if observation.paths else None
+    return None
 
 
 class Thinned:
@@ -59,10 +73,21 @@ class Thinned:
         """How many were appended, kept or not."""
         return self._count
 
+    def recall(self, count: int, read: Callable[[int], Any]) -> None:
+        """As if the entries 0 … count-1 had been appended; only those that stay are read."""
+        while -(-count // self._stride) > self._capacity:
+            self._stride *= 2
+        self._kept = [read(place) for place in range(0, count, self._stride)]
+        self._count = count
+        if count:
+            self._latest = self._kept[-1] if (count - 1) % self._stride == 0 else read(count - 1)
+
 
 class History:
+    """Steps and frames of several optimisers are thinned apart: where they take turns, every second entry is one and the same's."""
+
     def __init__(self) -> None:
-        self._many: dict[Any, Thinned] = {}
+        self._many: dict[Any, dict[Group, Thinned]] = {}
         self._single: dict[type[Observation], Observation] = {}
         self._absent: dict[type[Observation] | Role, str] = {}
 
@@ -71,14 +96,25 @@ class History:
             case Absent():
                 self._absent[observation.what] = observation.reason
             case Frame():
-                self._append(observation.role, observation, FRAME_CAPACITY)
+                self._thinned(observation.role, group_of(observation)).append(observation)
             case _ if isinstance(observation, SINGLE):
                 self._single[type(observation)] = observation
             case _:
-                self._append(type(observation), observation, CAPACITY)
+                self._thinned(type(observation), group_of(observation)).append(observation)
 
-    def _append(self, key: Any, observation: Observation, capacity: int) -> None:
-        self._many.setdefault(key, Thinned(capacity)).append(observation)
+    def recall(self, what: type[Observation] | Role, group: Group, count: int, read: Callable[[int], Observation]) -> None:
+        """As if `count` observations of a kind or role had been added; only those that stay are read, by their place."""
+        if isinstance(what, type) and issubclass(what, Absent):
+            for place in range(count):
+                self.add(read(place))
+        elif isinstance(what, type) and issubclass(what, SINGLE):
+            self.add(read(count - 1))
+        else:
+            self._thinned(what, group).recall(count, read)
+
+    def _thinned(self, what: type[Observation] | Role, group: Group) -> Thinned:
+        capacity = FRAME_CAPACITY if isinstance(what, Role) else CAPACITY
+        return self._many.setdefault(what, {}).setdefault(group, Thinned(capacity))
 
     def has(self, what: type[Observation] | Role) -> bool:
         return what in self._many or what in self._single
@@ -87,10 +123,12 @@ class History:
         return self._absent.get(what)
 
     def many(self, key: Any) -> list[Any]:
-        return list(self._many.get(key, ()))
+        groups = list(self._many.get(key, {}).values())
+        found = [item for group in groups for item in group]
+        return found if len(groups) < 2 else sorted(found, key=lambda item: int(item.step))
 
     def count(self, key: Any) -> int:
-        return len(self._many.get(key, ()))
+        return sum(len(group) for group in self._many.get(key, {}).values())
 
     def single(self, kind: type[Kind]) -> Kind | None:
         found = self._single.get(kind)
@@ -141,6 +179,13 @@ class Seen:
 
     def frames(self, role: Role) -> list[Frame]:
         return self._history.many(role)
+
+    def before_steps(self, observed: Sequence[Kind]) -> list[Kind]:
+        """Of Units or Frames, those of the model as it was handed over: of a loop that was listened to, the first look alone."""
+        if not self._history.has(Call) or not observed:
+            return list(observed)
+        first = min(getattr(o, "step", 0) for o in observed)
+        return [o for o in observed if getattr(o, "step", 0) == first]
 
     def latest(self, role: Role) -> list[Tensor]:
         """The tensors of a role at the latest step, in the order of the model."""

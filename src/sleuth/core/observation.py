@@ -196,7 +196,15 @@ class Frame(Observation):
     sampled: int = 0  # not 0: the table speaks of at most so many values of each tensor
 
     def statistics(self) -> dict[str, Statistics]:
-        return {path: Statistics.from_row(row) for path, row in zip(self.paths, self.table, strict=True)}
+        return {path: Statistics.from_row(row) for path, row in zip(self.paths, self.table.tolist(), strict=True)}
+
+
+@dataclass(frozen=True)
+class Precision(Observation):
+    """In which dtypes the layers of a training compute: seen at its first deep look, and again when they change."""
+
+    step: int
+    activations: Mapping[str, str]  # layer → dtype of what it puts out
 
 
 @dataclass(frozen=True)
@@ -229,9 +237,13 @@ class Step(Observation):
     """One step of one optimiser.
 
     `calls` is what the loop did since the step before, in order, repetitions in a row once: zero_grad, forward, forward-in-eval,
-    validate, validate-in-train (without a graph), backward, clip, unscale, scheduler, skipped (by a scaler) and at the end one
-    of step, step-on-used-gradient (that an earlier step had used and nobody cleared), step-on-same-gradient (no backward since
-    the last step), step-on-erased-gradient (cleared after the backward), step-without-gradient.
+    validate, validate-in-train (without a graph), backward, gradient (asked for without a backward), clip, clip-on-used-gradient
+    (after the step), clip-on-nothing (before the backward), clip-on-scaled-gradient (before a scaler's unscale), unscale,
+    scheduler, first-scheduler (before the optimiser ever stepped), told-scheduler (that was given a metric or an epoch), each also
+    with -of-another (optimiser), skipped (by a scaler), skipped-on-used-gradient, and at the end one of step, step-on-used-gradient (that an earlier step had used and nobody cleared),
+    step-on-altered-gradient (the same, but changed by hand in between), step-on-same-gradient (no backward since the last step),
+    step-on-given-gradient (that came from no backward), step-on-erased-gradient (cleared after the backward),
+    step-without-gradient.
     """
 
     step: int
@@ -245,6 +257,82 @@ class Step(Observation):
     training: bool = True
     seconds: Mapping[str, float] = field(default_factory=dict)
     memory_bytes: int | None = None
+    heard: bool = True  # False: this step had no loss of its own, or not one number; `loss` is None then and says nothing
+
+
+@dataclass(frozen=True)
+class Pending(Observation):
+    """What the loop did since its last step, at the end of a watch, or after many backwards: no Step can tell it."""
+
+    step: int  # so many were taken before
+    calls: tuple[str, ...]  # as in Step
+    counts: Mapping[str, int] = field(default_factory=dict)
+    optimisers: int = 0  # that are known
+    # Have never stepped although so many backwards reached what they alone hold, and nobody else moved it.
+    idle: Mapping[int, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Phase(Observation):
+    """The model was called several times in a row, and nothing was trained on that: a validation, mostly."""
+
+    step: int  # it came before this one
+    kind: str  # of the calls, as in Step.calls
+    calls: int
+    repeated: int = 0  # so many of them were given the very input of the call before
+    forwards: int = 0  # with a graph, in all, between the two steps
+    backwards: int = 0  # between the two steps
+    optimiser: int = 0  # of the step that followed
+    last: bool = False  # no step followed
+
+
+@dataclass(frozen=True)
+class Modes(Observation):
+    """In which mode those layers were that act differently in training, when the model was called. Told when it changes."""
+
+    step: int
+    graph: bool  # the call built one: training, mostly
+    root: bool  # the model's own flag
+    active: tuple[str, ...]  # paths of layers in training mode
+    resting: tuple[str, ...]  # in evaluation mode
+    frozen: tuple[str, ...] = ()  # of either: in parts of which nothing is trained
+    families: Mapping[str, str] = field(default_factory=dict)  # path → dropout, batchnorm, …
+    recalibrating: bool = False  # batch-norms are set to average over everything they see
+
+
+@dataclass(frozen=True)
+class Optimiser(Observation):
+    """An optimiser took its first step, or (`returned`) one again after a later one had begun."""
+
+    step: int
+    number: int
+    kind: str
+    parameters: int  # tensors
+    stateful: bool  # it remembers something from step to step
+    given: bool = True  # to the watch; else it was met
+    returned: bool = False
+    predecessor: int | None = None  # that stepped before and holds some of the same
+    shared: int = 0  # tensors that both hold
+    predecessor_parameters: int = 0
+    predecessor_steps: int = 0
+    carried: bool = False  # it came with a state
+    rewritten: bool = False  # somebody wrote into the weights since the step before
+    passes: int = 0  # over the training data that the predecessor saw; 0: no loader was heard
+    location: Location | None = None  # where it was made, if that was seen
+
+
+@dataclass(frozen=True)
+class Jump(Observation):
+    """The loss of a step stood far above those before it. Kept beside the steps, since of a long training most steps are not."""
+
+    step: int
+    loss: float  # the highest
+    usual: float  # the middle of those before
+    spread: float  # by how much the highest of those before is above their middle
+    steps: int = 1  # until it came back
+    back: bool = False  # False: it did not come back within a few steps
+    raised: bool = False  # the learning rate went up at this very step
+    optimiser: int = 0
 
 
 @dataclass(frozen=True)
@@ -263,6 +351,48 @@ class Evaluation(Observation):
     step: int
     split: Split
     metrics: Mapping[str, float]
+    logged: bool = False  # the user said so; else it was measured on what the loop computed
+
+
+@dataclass(frozen=True)
+class Predictions(Observation):
+    """Which classes the model named, against the right ones; of large batches an even sample. What the loss leaves out is left
+    out. One class a sample: labels of which several may hold at once are not counted."""
+
+    step: int
+    split: Split
+    outputs: int  # how many classes it can name
+    predicted: Mapping[int, int]  # class → how often the model named it
+    targets: Mapping[int, int]  # class → how often it was right
+    right: int
+    location: Location | None = None  # of the loss
+
+    @property
+    def samples(self) -> int:
+        return sum(self.targets.values())
+
+
+@dataclass(frozen=True)
+class Part:
+    """One of several backwards of a step, and the one loss function behind it."""
+
+    value: float | None  # of what went backward, before a scaler; None: not finite, or not one number
+    returned: float | None  # by the loss; None: none was heard behind it, or several
+    loss: str = ""
+    reduction: str | None = None
+    target: tuple[float, ...] = ()  # least, largest and mean
+    location: Location | None = None
+
+
+@dataclass(frozen=True)
+class Accumulation(Observation):
+    """A step that more than one backward fed."""
+
+    step: int
+    parts: tuple[Part, ...]
+    forwards: int
+    touched: bool  # was the gradient changed between the last backward and the step?
+    optimiser: int = 0
 
 
 @dataclass(frozen=True)
@@ -293,6 +423,77 @@ class Origin(Observation):
     location: Location | None
     nans: int = 0
     infs: int = 0
+
+
+@dataclass(frozen=True)
+class NotFinite(Observation):
+    """NaN or Inf was seen at the very step, before the optimiser wrote. What: loss, gradient. A gradient that a scaler threw
+    away does not count."""
+
+    step: int
+    what: str
+    where: str | None = None  # the parameter
+    nans: int = 0
+    infs: int = 0
+    optimiser: int = 0
+
+
+@dataclass(frozen=True)
+class Suspect(Observation):
+    """The sample of a batch that seems to have broken a step."""
+
+    step: int
+    position: int  # in the batch
+    index: int | None  # in the data set that the loader was given; None: no sampler told
+    reason: str  # a clause: "its input holds NaN"
+    certain: bool  # its own values are not finite; else it stands out
+    behind: int | None = None  # where the loader was given a part of a data set: the index in the whole
+    likely_index: bool = False  # the batch was told from others by its size only
+
+    @property
+    def name(self) -> str:
+        if self.index is None:
+            return f"sample {self.position} of the batch"
+        of = f"sample {self.index:,} of the data set"
+        if self.behind is not None:
+            of = f"sample {self.behind:,} of the data set ({self.index:,} of the part that the loader was given)"
+        return f"most likely {of}" if self.likely_index else of
+
+
+@dataclass(frozen=True)
+class Holder:
+    """A variable of the user's that keeps things in memory."""
+
+    name: str  # as the user writes it: total, self.losses
+    what: str  # "a tensor of shape (64, 10)", "312 tensors of shape (64, 10)"
+    count: int = 1
+    bytes: int = 0  # how much more it holds than when it was first looked at
+    bounded: bool = False  # it lets the oldest go by itself
+    location: Location | None = None  # the line that adds to it, where there is one
+
+
+@dataclass(frozen=True)
+class Retention(Observation):
+    """So many earlier steps have left their graph in memory. Who holds them is looked for only when there are many, and so is
+    how far back the graph of a step's own loss goes; that also when its backward raises."""
+
+    step: int
+    alive: int  # steps
+    dragged: int = 0  # so many earlier steps belong to the graph of this step's loss
+    through: str = ""  # "model": its forward was given or kept something old; "loss": an old loss was added; "": not known
+    failed: bool = False  # the backward of this step raised
+    holder: Holder | None = None
+    location: Location | None = None  # the line that called the model where the graph is dragged, else the backward
+
+
+@dataclass(frozen=True)
+class Memory(Observation):
+    """What the process holds for itself at the end of a step: files that are mapped or shared do not count."""
+
+    step: int
+    bytes: int
+    passes: int = 0  # over the training data, the one that is going on included; 0: no loader was heard
+    holders: tuple[Holder, ...] = ()  # what grew, the largest first; looked for only when there is a suspicion
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,9 @@ from sleuth.core.diagnosis import Culprit
 from sleuth.core.errors import UnusableInput
 from sleuth.core.finding import Finding
 from sleuth.core.location import Location
+from sleuth.core.observation import Role
+from sleuth.core.recording import Curve, Recording, Table, curves_as_dataframe
+from sleuth.core.scene import Scene
 from sleuth.core.stage import Severity, Stage
 
 SCHEMA = 1
@@ -36,6 +39,7 @@ class Report:
     notes: tuple[str, ...] = ()  # what the reader must know: sampling, time that ran out, an interruption
     facts: Mapping[str, Any] = field(default_factory=dict)  # plain facts for the views: shapes, counts, curves
     views: Mapping[str, Callable[["Report"], str]] = field(default_factory=dict, repr=False, compare=False)
+    record: Recording | None = field(default=None, repr=False, compare=False)  # of a run: everything, not only what was judged
 
     @property
     def status(self) -> str:
@@ -107,6 +111,36 @@ class Report:
         # A name may hold half a character (an undecodable file name): the escape is sound in JSON and readable elsewhere.
         path.write_text(text, encoding="utf-8", errors="backslashreplace")
         return path
+
+    def curves(self) -> dict[str, Curve]:
+        """Of a recorded run, by name: (steps, values) as NumPy arrays. Losses, rates, norms, seconds, and what was logged."""
+        return self._record().curves()
+
+    def statistics(self, role: Role | str) -> Table:
+        """Of a recorded run: the statistics of all activations, gradients, weights or updates over the steps, as one array."""
+        try:
+            return self._record().statistics(Role(role))
+        except ValueError:
+            roles = ", ".join(r.value for r in Role)
+            raise UnusableInput(f"there are no statistics of {role!r}; choose one of {roles}.") from None
+
+    @property
+    def scenes(self) -> tuple[int, ...]:
+        """Of a recorded run: the numbers of the steps that were kept whole because something went wrong in them."""
+        return () if self.record is None else self.record.scenes()
+
+    def scene(self, number: int) -> Scene:
+        """One of them: batch, weights, random state, …; `sleuth.replay(scene, model)` does it again."""
+        return self._record().scene(number)
+
+    def to_dataframe(self) -> Any:
+        """The curves of a recorded run as a pandas.DataFrame, one row a step."""
+        return curves_as_dataframe(self.curves())
+
+    def _record(self) -> Recording:
+        if self.record is None:
+            raise UnusableInput("this report is not of a recorded run; sleuth.load(FOLDER) reads one, curves included.")
+        return self.record
 
     def show(self) -> None:
         """Print the report to the terminal."""

@@ -13,3 +13,8 @@ def with_article(word: str) -> str:
 def kind_of(thing: object) -> str:
     """What a value is, in words: a list, an int, None."""
     return "None" if thing is None else with_article(type(thing).__name__)
+
+
+def counted(count: int, noun: str) -> str:
+    """1 layer, 2 layers."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

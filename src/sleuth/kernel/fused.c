@@ -104,9 +104,17 @@ static void count_exponents(const View *view, int32_t *bins) {
     }
 }
 
+/* Sampled values from the `start`-th on. */
+static void read_sample(const View *view, int64_t every, int64_t start, int64_t n, double *out) {
+    if (view->dense && view->kind == FLOAT32 && every == 1) {
+        for (int64_t i = 0; i < n; i++) out[i] = ((const float *)view->data)[start + i];
+        return;
+    }
+    for (int64_t i = 0; i < n; i++) out[i] = value_at(view, sampled_at(start + i, every, view->count));
+}
+
 static void keep_sample(const View *view, int64_t most, double *kept) {
-    int64_t every = spacing(view->count, most), n = sample_size(view->count, most);
-    for (int64_t i = 0; i < n; i++) kept[i] = value_at(view, sampled_at(i, every, view->count));
+    read_sample(view, spacing(view->count, most), 0, sample_size(view->count, most), kept);
 }
 
 static void measure_change(const View *view, int64_t most, const double *kept, double *row) {
@@ -115,7 +123,8 @@ static void measure_change(const View *view, int64_t most, const double *kept, d
     Total total = {0};
     for (int64_t start = 0; start < n; start += 256) {
         int64_t m = n - start < 256 ? n - start : 256;
-        for (int64_t i = 0; i < m; i++) change[i] = value_at(view, sampled_at(start + i, every, view->count)) - kept[start + i];
+        read_sample(view, every, start, m, change);
+        for (int64_t i = 0; i < m; i++) change[i] -= kept[start + i];
         measure_doubles(change, m, &total);
     }
     write_row(&total, row);
@@ -241,6 +250,19 @@ static int hold(PyObject *list, Py_ssize_t start, PyObject *kinds, Group *group)
     return 0;
 }
 
+/* Getting the lock back may take longer than a small group's statistics: it is released for large ones. */
+#define WORTH_RELEASING (1 << 15)
+
+static PyThreadState *unlock(const Group *group) {
+    int64_t sum = 0;
+    for (int i = 0; i < group->held; i++) sum += group->views[i].count;
+    return sum >= WORTH_RELEASING ? PyEval_SaveThread() : NULL;
+}
+
+static void lock(PyThreadState *state) {
+    if (state != NULL) PyEval_RestoreThread(state);
+}
+
 static PyObject *refuse(const char *why) {
     if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, why);
     return NULL;
@@ -278,12 +300,12 @@ static PyObject *measure(PyObject *self, PyObject *const *args, Py_ssize_t given
             failed = 1;
             break;
         }
-        Py_BEGIN_ALLOW_THREADS
+        PyThreadState *state = unlock(&group);
         for (int i = 0; i < group.held; i++) {
             measure_view(&group.views[i], (double *)table.buf + (start + i) * COLUMNS);
             if (wants_exponents) count_exponents(&group.views[i], (int32_t *)exponents.buf + (start + i) * BINS);
         }
-        Py_END_ALLOW_THREADS
+        lock(state);
         release(&group);
     }
     PyBuffer_Release(&table);
@@ -298,34 +320,45 @@ static int64_t needed(const Group *group, int64_t most) {
     return sum;
 }
 
-/* keep(items, kinds, kept, most): copies at most `most` values of each into a float64 buffer, one tensor after the other. */
+/* keep(items, kinds, kept, most[, table]): copies at most `most` values of each into a float64 buffer, one tensor after the
+   other; the statistics of all their values go into the table. */
 static PyObject *keep(PyObject *self, PyObject *const *args, Py_ssize_t given) {
     (void)self;
-    Py_buffer kept;
+    Py_buffer kept, table;
     Group group;
-    if (expect(args, given, 4) < 0) return NULL;
+    int with_table = given == 5, failed = 0;
+    if (expect(args, with_table ? 4 : given, 4) < 0) return NULL;
     int64_t most = PyLong_AsLongLong(args[3]), used = 0;
+    Py_ssize_t n = PyList_GET_SIZE(args[0]);
     if (most < 1 || writable(args[2], 0, &kept) < 0) return most < 1 ? refuse("`most` must be at least 1") : NULL;
-    for (Py_ssize_t start = 0; start < PyList_GET_SIZE(args[0]); start += GROUP) {
-        if (hold(args[0], start, args[1], &group) < 0) goto failed;
+    if (with_table && writable(args[4], n * COLUMNS * (Py_ssize_t)sizeof(double), &table) < 0) {
+        PyBuffer_Release(&kept);
+        return NULL;
+    }
+    for (Py_ssize_t start = 0; start < n && !failed; start += GROUP) {
+        if (hold(args[0], start, args[1], &group) < 0) {
+            failed = 1;
+            break;
+        }
         if ((used + needed(&group, most)) * (int64_t)sizeof(double) > kept.len) {
             release(&group);
             refuse("the buffer is too small for the sample");
-            goto failed;
+            failed = 1;
+            break;
         }
-        Py_BEGIN_ALLOW_THREADS
+        PyThreadState *state = unlock(&group);
         for (int i = 0; i < group.held; i++) {
+            if (with_table) measure_view(&group.views[i], (double *)table.buf + (start + i) * COLUMNS);
             keep_sample(&group.views[i], most, (double *)kept.buf + used);
             used += sample_size(group.views[i].count, most);
         }
-        Py_END_ALLOW_THREADS
+        lock(state);
         release(&group);
     }
     PyBuffer_Release(&kept);
+    if (with_table) PyBuffer_Release(&table);
+    if (failed) return NULL;
     Py_RETURN_NONE;
-failed:
-    PyBuffer_Release(&kept);
-    return NULL;
 }
 
 /* changes(items, kinds, kept, most, table): statistics of what each sampled value changed by since `keep`. */
@@ -353,12 +386,12 @@ static PyObject *changes(PyObject *self, PyObject *const *args, Py_ssize_t given
             failed = 1;
             break;
         }
-        Py_BEGIN_ALLOW_THREADS
+        PyThreadState *state = unlock(&group);
         for (int i = 0; i < group.held; i++) {
             measure_change(&group.views[i], most, (const double *)kept.buf + used, (double *)table.buf + (start + i) * COLUMNS);
             used += sample_size(group.views[i].count, most);
         }
-        Py_END_ALLOW_THREADS
+        lock(state);
         release(&group);
     }
     PyBuffer_Release(&kept);
@@ -371,7 +404,7 @@ static PyObject *changes(PyObject *self, PyObject *const *args, Py_ssize_t given
 
 static PyMethodDef methods[] = {
     METHOD(measure, "measure(items, kinds, table, exponents) -> None"),
-    METHOD(keep, "keep(items, kinds, kept, most) -> None"),
+    METHOD(keep, "keep(items, kinds, kept, most[, table]) -> None"),
     METHOD(changes, "changes(items, kinds, kept, most, table) -> None"),
     {NULL, NULL, 0, NULL},
 };

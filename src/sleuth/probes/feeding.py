@@ -5,12 +5,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from sleuth.core.batch_facts import Named, numbers
 from sleuth.core.errors import Unsupported
 from sleuth.core.observation import Observation
 from sleuth.core.stage import Stage
 from sleuth.core.subject import Parts
 from sleuth.core.trial import Feeding
-from sleuth.probes.batch_facts import Named, numbers
 from sleuth.probes.probe import Lab, probe
 from sleuth.probes.samples import data_rows
 

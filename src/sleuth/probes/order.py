@@ -5,11 +5,11 @@ from itertools import islice
 
 import numpy as np
 
+from sleuth.core.batch_facts import contents, numbers
 from sleuth.core.observation import Observation, Split
 from sleuth.core.stage import Stage
 from sleuth.core.subject import take_apart
 from sleuth.core.trial import Order
-from sleuth.probes.batch_facts import contents, numbers
 from sleuth.probes.probe import Lab, Readings, probe
 from sleuth.probes.reading import note
 from sleuth.probes.samples import data_rows

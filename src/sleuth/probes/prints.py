@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from sleuth.core.adapter import Rows
+from sleuth.core.batch_facts import contents
 from sleuth.core.subject import take_apart
-from sleuth.probes.batch_facts import contents
 from sleuth.probes.probe import Lab, Readings
 from sleuth.probes.reading import note
 from sleuth.probes.samples import data_rows

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from sleuth.core.batch_facts import Contents, class_labels, contents, describe_batch, labels_of
 from sleuth.core.errors import UnusableInput
 from sleuth.core.location import Location, locate
 from sleuth.core.observation import Batch, Failure, Observation, Split
 from sleuth.core.place import is_users, location_of
 from sleuth.core.stage import Stage
 from sleuth.core.subject import take_apart
-from sleuth.probes.batch_facts import Contents, class_labels, contents, describe_batch, labels_of
 from sleuth.probes.fingerprint import fingerprints
 from sleuth.probes.probe import Lab, Readings, probe
 from sleuth.probes.roles import observe_roles

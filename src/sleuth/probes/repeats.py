@@ -6,12 +6,12 @@ from dataclasses import replace
 import numpy as np
 
 from sleuth.core.adapter import Rows
+from sleuth.core.batch_facts import contents
 from sleuth.core.errors import Unsupported
 from sleuth.core.observation import Observation
 from sleuth.core.stage import Stage
 from sleuth.core.subject import take_apart
 from sleuth.core.trial import Repeats
-from sleuth.probes.batch_facts import contents
 from sleuth.probes.coincidence import coincidence
 from sleuth.probes.fingerprint import BLANK
 from sleuth.probes.prints import read_in_bulk

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from sleuth.core.adapter import Rows
+from sleuth.core.batch_facts import Contents, Named, contents
 from sleuth.core.errors import Unsupported
 from sleuth.core.observation import Observation, Split
 from sleuth.core.stage import Stage
 from sleuth.core.subject import take_apart
 from sleuth.core.trial import SecondPass
-from sleuth.probes.batch_facts import Contents, Named, contents
 from sleuth.probes.fingerprint import fingerprints
 from sleuth.probes.probe import Lab, Readings, probe
 from sleuth.probes.reading import note

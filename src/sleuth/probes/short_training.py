@@ -5,12 +5,12 @@ from collections.abc import Generator, Iterator
 
 import numpy as np
 
+from sleuth.core.batch_facts import class_labels
 from sleuth.core.observation import Evaluation, Frame, Observation, Role, Step, Units
 from sleuth.core.stage import Stage
 from sleuth.core.statistics import norm_of
 from sleuth.core.subject import Parts
 from sleuth.core.tree import leaves
-from sleuth.probes.batch_facts import class_labels
 from sleuth.probes.probe import Lab, Readings, probe
 from sleuth.probes.rates import use_working_rate
 from sleuth.probes.roles import answers

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from sleuth.probes.batch_facts import Contents
+from sleuth.core.batch_facts import Contents
 from sleuth.probes.fingerprint import MIX1, MIX2, STEP
 from sleuth.probes.probe import Lab, Readings
 

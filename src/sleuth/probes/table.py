@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sleuth.core.batch_facts import Named, numbers
 from sleuth.core.errors import Unsupported
-from sleuth.probes.batch_facts import Named, numbers
 from sleuth.probes.probe import Lab
 from sleuth.probes.samples import Samples
 from sleuth.probes.targets import IGNORED

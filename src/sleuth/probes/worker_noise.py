@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 
 from sleuth.core.adapter import Crew, Employs
+from sleuth.core.batch_facts import Named, numbers
 from sleuth.core.errors import Unsupported
 from sleuth.core.observation import Observation
 from sleuth.core.stage import Stage
 from sleuth.core.subject import take_apart
 from sleuth.core.trial import WorkerNoise
-from sleuth.probes.batch_facts import Named, numbers
 from sleuth.probes.fingerprint import fingerprints
 from sleuth.probes.probe import Lab, probe
 

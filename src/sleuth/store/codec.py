@@ -25,6 +25,10 @@ def decode(text: str | bytes) -> Any:
     return _thing(json.loads(text))
 
 
+def known_class(name: str) -> type | None:
+    return _classes().get(name)
+
+
 @functools.cache
 def _classes() -> dict[str, type]:
     found = [value for module in MODULES for value in vars(module).values() if isinstance(value, type)]

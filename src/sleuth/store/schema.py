@@ -1,14 +1,22 @@
 """The tables of a run. A version that is not ours is refused with its number; older ones stay readable."""
 
-VERSION = 1
+# 1: steps stood in `log`, texts in `paths`, and exponents were not compressed.
+VERSION = 2
 
 TABLES = """
 CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS paths (number INTEGER PRIMARY KEY, value TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS log (number INTEGER PRIMARY KEY, step INTEGER, kind TEXT NOT NULL, body BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS texts (number INTEGER PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS log (number INTEGER PRIMARY KEY, step INTEGER, kind TEXT NOT NULL, body TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS steps (
+    number INTEGER PRIMARY KEY, step INTEGER, optimiser INTEGER, loss REAL, lr REAL, gradient_norm REAL, clipped_norm REAL,
+    memory_bytes INTEGER, seconds BLOB NOT NULL, rest INTEGER NOT NULL
+);
 CREATE TABLE IF NOT EXISTS frames (
     number INTEGER PRIMARY KEY, step INTEGER NOT NULL, role TEXT NOT NULL, paths INTEGER NOT NULL,
     sampled INTEGER NOT NULL, body BLOB NOT NULL, exponents BLOB
 );
+CREATE INDEX IF NOT EXISTS log_by_kind ON log (kind);
+CREATE INDEX IF NOT EXISTS frames_by_role ON frames (role);
 """
-# `number` counts over log and frames together: it is the order in which things were seen.
+# `number` counts over log, steps and frames together: it is the order in which things were seen.
+# `rest` and `paths` point into `texts`: what is the same at most steps is written once.

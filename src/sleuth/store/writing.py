@@ -1,100 +1,146 @@
 """Writes what was seen. Runs off the training thread; when the disk says no, the training goes on and the report says so."""
 
+import contextlib
 import json
 import sqlite3
 import time
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from pathlib import Path
 from typing import Any
 
-from sleuth.core.observation import Frame, Observation
-from sleuth.core.statistics import pack
+from sleuth.core.observation import Frame, Observation, Step
 from sleuth.store.codec import encode
+from sleuth.store.rows import Row, frame_row, step_row
 from sleuth.store.schema import TABLES, VERSION
 
-COMMIT_SECONDS = 1.0
+# With the time between two drains and some delay it stays below the second that a killed process may lose.
+COMMIT_SECONDS = 0.4
+# A full disk or a locked file may come free again.
+RETRY_SECONDS = 2.0
+# What waits for that; beyond it, what is new is lost.
+MOST_WAITING_BYTES = 32 << 20
+# A loop whose steps all differ must not fill the memory; texts that are forgotten are written once more.
+MOST_TEXTS = 4096
+# Whoever reads does not block us; somebody who locks the whole file must not hold up the thread either.
+LOCK_SECONDS = 0.1
+# Tables of statistics are some kilobytes each: on pages of SQLite's usual size a third would stay empty.
+PAGE_BYTES = 1 << 14
+CHECKPOINT_PAGES = 256
+
+INSERTS = {
+    "texts": "INSERT INTO texts VALUES (?, ?)",
+    "log": "INSERT INTO log VALUES (?, ?, ?, ?)",
+    "steps": f"INSERT INTO steps VALUES ({', '.join('?' * 10)})",
+    "frames": f"INSERT INTO frames VALUES ({', '.join('?' * 7)})",
+    "facts": "INSERT OR REPLACE INTO facts VALUES (?, ?)",
+}
 
 
 class Writer:
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.trouble: str | None = None  # why nothing is written any more
-        self.lost = 0  # observations that are not on disk
+        self.trouble: str | None = None  # why something is not on disk
+        self._given_up = 0  # observations that were not kept either
         self._number = 0
-        self._paths: dict[tuple[str, ...], int] = {}
-        self._committed = time.monotonic()
+        self._texts: dict[Hashable, int] = {}
+        self._last_text = 0
+        self._waiting: dict[str, list[Row]] = {table: [] for table in INSERTS}
+        self._bytes = 0
         self._database: sqlite3.Connection | None = None
-        self._guarded(self._open)
+        self._next = 0.0
+        self.write_fact("schema", VERSION)
+        self.commit(now=True)
+
+    @property
+    def lost(self) -> int:
+        """Observations that are not on disk, those that still may get there included."""
+        waiting = sum(len(self._waiting[table]) for table in ("log", "steps", "frames"))
+        return self._given_up + (waiting if self.trouble is not None else 0)
 
     def write(self, observations: Iterable[Observation]) -> None:
-        waiting = list(observations)
-        if self.trouble is not None:
-            self.lost += len(waiting)
-            return
-        self._guarded(lambda: self._insert(waiting))
-        if self.trouble is not None:
-            self.lost += len(waiting)
+        """Takes them; `commit` brings them to the disk."""
+        for seen in observations:
+            self._number += 1
+            if self._bytes > MOST_WAITING_BYTES:
+                self._given_up += 1
+            elif isinstance(seen, Frame):
+                self._put("frames", (self._number, *frame_row(seen, self._keep)))
+            elif isinstance(seen, Step):
+                self._put("steps", (self._number, *step_row(seen, self._keep)))
+            else:
+                self._put("log", (self._number, getattr(seen, "step", None), type(seen).__name__, encode(seen)))
 
     def write_fact(self, name: str, value: Any) -> None:
-        text = json.dumps(value)
-        self._guarded(lambda: self._run("INSERT OR REPLACE INTO facts VALUES (?, ?)", [(name, text)]))
+        self._put("facts", (name, json.dumps(value)))
 
     def commit(self, *, now: bool = False) -> None:
-        if now or time.monotonic() - self._committed >= COMMIT_SECONDS:
-            self._guarded(self._commit)
+        if not now and time.monotonic() < self._next:
+            return
+        try:
+            self._write()
+        except (sqlite3.Error, OSError) as error:
+            self.trouble = f"{type(error).__name__}: {error}"
+            self._next = time.monotonic() + RETRY_SECONDS
+        else:
+            self.trouble = self.trouble if self._given_up else None
+            self._next = time.monotonic() + COMMIT_SECONDS
 
     def close(self) -> None:
         self.commit(now=True)
-        if self._database is not None:
-            self._guarded(self._database.close)
-            self._database = None
-
-    def _open(self) -> None:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        # Used by one thread at a time; the session's lock sees to that.
-        database = sqlite3.connect(self.path, check_same_thread=False, isolation_level=None, timeout=1.0)
-        # A killed process loses nothing that was handed to the system; only a power cut could.
-        database.executescript("PRAGMA journal_mode=WAL; PRAGMA synchronous=OFF;" + TABLES)
-        database.execute("BEGIN")
-        self._database = database
-        self.write_fact("schema", VERSION)
-        self._commit()
-
-    def _commit(self) -> None:
-        if self._database is not None:
-            self._database.execute("COMMIT")
-            self._database.execute("BEGIN")
-        self._committed = time.monotonic()
-
-    def _insert(self, observations: list[Observation]) -> None:
-        log, frames = [], []
-        for seen in observations:
-            self._number += 1
-            if isinstance(seen, Frame):
-                exponents = None if seen.exponents is None else seen.exponents.astype("<i4").tobytes()
-                body = pack(seen.table).astype("<f4").tobytes()
-                frames.append(
-                    (self._number, seen.step, seen.role.value, self._path_number(seen.paths), seen.sampled, body, exponents)
-                )
-            else:
-                log.append((self._number, getattr(seen, "step", None), type(seen).__name__, encode(seen)))
-        self._run("INSERT INTO log VALUES (?, ?, ?, ?)", log)
-        self._run("INSERT INTO frames VALUES (?, ?, ?, ?, ?, ?, ?)", frames)
-
-    def _path_number(self, paths: tuple[str, ...]) -> int:
-        if paths not in self._paths:
-            self._paths[paths] = len(self._paths)
-            self._run("INSERT INTO paths VALUES (?, ?)", [(self._paths[paths], json.dumps(paths))])
-        return self._paths[paths]
-
-    def _run(self, statement: str, rows: list[tuple[Any, ...]]) -> None:
-        if self._database is not None and rows:
-            self._database.executemany(statement, rows)
-
-    def _guarded(self, action: Any) -> None:
-        if self.trouble is not None:
+        if self._database is None:
             return
+        # One file that can be copied, and read where nothing can be written. Somebody who reads now may prevent it.
+        with contextlib.suppress(sqlite3.Error):
+            self._database.execute("PRAGMA journal_mode=DELETE")
+        with contextlib.suppress(sqlite3.Error):
+            self._database.close()
+        self._database = None
+
+    def _write(self) -> None:
+        if not any(self._waiting.values()):
+            return
+        if self._database is None:
+            self._database = _open(self.path)
+        database = self._database
         try:
-            action()
-        except (sqlite3.Error, OSError) as error:
-            self.trouble = f"{type(error).__name__}: {error}"
+            database.execute("BEGIN IMMEDIATE")
+            database.execute(INSERTS["facts"], ("written", json.dumps(time.time())))
+            for table, rows in self._waiting.items():
+                database.executemany(INSERTS[table], rows)
+            database.execute("COMMIT")
+        except BaseException:
+            if database.in_transaction:  # some errors end it by themselves
+                database.execute("ROLLBACK")
+            raise
+        for rows in self._waiting.values():
+            rows.clear()
+        self._bytes = 0
+
+    def _put(self, table: str, row: Row) -> None:
+        self._waiting[table].append(row)
+        self._bytes += sum(len(value) if isinstance(value, str | bytes) else 8 for value in row)
+
+    def _keep(self, thing: Any, key: Hashable) -> int:
+        found = self._texts.get(key)
+        if found is None:
+            if len(self._texts) >= MOST_TEXTS:
+                self._texts.clear()
+            found = self._texts[key] = self._last_text = self._last_text + 1
+            self._put("texts", (found, encode(thing)))
+        return found
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # Used by one thread at a time; the watch's lock sees to that.
+    database = sqlite3.connect(path, check_same_thread=False, isolation_level=None, timeout=LOCK_SECONDS)
+    try:
+        # A killed process loses nothing that was handed to the system; only a power cut could.
+        database.executescript(
+            f"PRAGMA page_size={PAGE_BYTES}; PRAGMA journal_mode=WAL; PRAGMA synchronous=OFF; "
+            f"PRAGMA wal_autocheckpoint={CHECKPOINT_PAGES}; BEGIN;{TABLES}COMMIT;"
+        )
+    except sqlite3.Error:
+        database.close()
+        raise
+    return database

@@ -16,6 +16,7 @@ class Training:
 
     subject: Subject
     steps: int
+    options: Mapping[str, Any] = field(default_factory=dict)  # of sleuth.watch
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,7 @@ class Loop:
     optimisers: Sequence[Any]
     run: Callable[[Any], None]
     options: Mapping[str, Any] = field(default_factory=dict)  # of sleuth.watch
+    fails: bool = False  # it ends by an exception, which the watch is to explain
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from sleuth.core.check import Check, Readable
 from sleuth.core.observation import (
+    Accumulation,
     Architecture,
     Batch,
     Dropped,
@@ -10,6 +11,7 @@ from sleuth.core.observation import (
     Frame,
     LossCall,
     Origin,
+    Predictions,
     Role,
     Settings,
     Step,
@@ -32,6 +34,8 @@ OBSERVATIONS: dict[type, str] = {
     Units: "the activity of single units",
     Step: "the training steps",
     Evaluation: "the metrics on training and validation data",
+    Predictions: "the classes that the model names, against the right ones",
+    Accumulation: "what each of several backwards of a step is given",
     Failure: "exceptions of data, forward, loss, backward and step",
     Origin: "the operation in which the first NaN or Inf is born",
     Dropped: "the steps that were left out",

@@ -73,7 +73,7 @@ def facts_on_a_triangle() -> Loop:
 def residual_net_in_one_cycle() -> Loop:
     """The rate, and the momentum against it, go up once and then far below where they began."""
     model = ResidualNet(width=8, blocks=1)
-    train, validation = split_loaders(*digit_images(), batch_size=64)
+    train, _ = split_loaders(*digit_images(), batch_size=64)
     optimiser = optim.SGD(model.parameters(), lr=0.01, momentum=0.9, weight_decay=1e-4)
     schedule = lr_scheduler.OneCycleLR(optimiser, max_lr=0.2, epochs=14, steps_per_epoch=len(train))
 

@@ -88,7 +88,7 @@ def poles_with_a_critic() -> Loop:
 
     def run(w: object) -> None:
         model.train()
-        for _ in range(350):
+        for _ in range(200):
             logs, values, returns, entropy = rollout()
             advantage = returns - values
             actor = -(advantage.detach() * logs).mean()

@@ -26,11 +26,12 @@ def text_in_pieces_with_a_detached_state() -> Loop:
     ids = torch.tensor([LETTERS.index(c) for c in TEXT])
     ids = ids[: len(ids) // 16 * 16].view(16, -1)
     model = Stream()
-    optimiser = optim.Adam(model.parameters(), lr=5e-3)
+    optimiser = optim.Adam(model.parameters(), lr=1e-2)
+    schedule = optim.lr_scheduler.CosineAnnealingLR(optimiser, T_max=14)
 
     def run(w: object) -> None:
         model.train()
-        for _ in range(12):
+        for _ in range(14):
             state = None
             for start in range(0, ids.shape[1] - 21, 20):
                 piece = ids[:, start : start + 21]
@@ -40,6 +41,7 @@ def text_in_pieces_with_a_detached_state() -> Loop:
                 per_position(scores, piece[:, 1:]).backward()
                 nn.utils.clip_grad_norm_(model.parameters(), 1.0)
                 optimiser.step()
+            schedule.step()
 
     return Loop(model, [optimiser], run)
 

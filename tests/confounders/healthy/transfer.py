@@ -179,7 +179,7 @@ def layers_set_free_one_by_one() -> Loop:
 
     def run(w: object) -> None:
         model.train()
-        for epoch in range(14):
+        for epoch in range(18):
             if epoch == 5:
                 optimiser.add_param_group({"params": body.requires_grad_(True).parameters(), "lr": 3e-3})
             for images, digit in batches:

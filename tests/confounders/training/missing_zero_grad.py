@@ -32,7 +32,7 @@ class Trainer:
 def tagger_whose_call_lacks_its_brackets() -> Loop:
     ids, tags = tagged()
     model = Tagger(tags=3)
-    optimiser = optim.SGD(model.parameters(), lr=0.05)
+    optimiser = optim.SGD(model.parameters(), lr=0.5)
     batches = loader(ids, tags - 1)
 
     def run(w: object) -> None:

@@ -4,9 +4,8 @@ import torch
 from torch import Tensor, nn, optim
 
 from sleuth.testing import Loop
-from tests.confounders.bodies import ResidualNet
+from tests.confounders.bodies import BagOfWords, ResidualNet, per_position
 from tests.confounders.material import TOKENS, sentences, tagged
-from tests.confounders.bodies import BagOfWords, per_position
 from tests.material import digit_images
 from tests.zoo.data import loader, split_loaders
 
@@ -75,9 +74,9 @@ def tagger_with_the_mode_of_a_loaded_model() -> Loop:
 def sentences_with_the_flag_turned_round() -> Loop:
     model = DroppingBag()
     optimiser = optim.RMSprop(model.parameters(), lr=1e-3)
-    train, validation = split_loaders(*sentences())
+    batches = loader(*sentences())
 
-    def epoch(batches: object, training: bool) -> float:
+    def epoch(training: bool) -> float:
         model.train(not training)
         total = 0.0
         with torch.set_grad_enabled(training):
@@ -92,6 +91,6 @@ def sentences_with_the_flag_turned_round() -> Loop:
 
     def run(w: object) -> None:
         for _ in range(12):
-            epoch(train, training=True)
+            epoch(training=True)
 
     return Loop(model, [optimiser], run)

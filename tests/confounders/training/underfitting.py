@@ -14,6 +14,7 @@ from tests.zoo.data import split_loaders
 def digits_seen_through_one_unit() -> Loop:
     model = mlp(64, 32, 1, 10, activation=nn.Tanh)
     optimiser = optim.Adam(model.parameters(), lr=1e-2)
+    schedule = optim.lr_scheduler.ExponentialLR(optimiser, 0.9)
     train, validation = split_loaders(*digits(), batch_size=64)
 
     def run(w: object) -> None:
@@ -27,6 +28,7 @@ def digits_seen_through_one_unit() -> Loop:
             with torch.no_grad():
                 losses = [nn.functional.cross_entropy(model(x), y).item() for x, y in validation]
             w.log(val_loss=sum(losses) / len(losses))
+            schedule.step()
 
     return Loop(model, [optimiser], run)
 
@@ -66,7 +68,8 @@ def waves_by_a_straight_line() -> Loop:
 def images_averaged_away() -> Loop:
     """Four filters, and of their answers only the mean over the whole image."""
     model = nn.Sequential(nn.Conv2d(1, 4, 3, padding=1), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 10))
-    optimiser = optim.Adam(model.parameters(), lr=3e-2)
+    optimiser = optim.Adam(model.parameters(), lr=5e-2)
+    schedule = optim.lr_scheduler.StepLR(optimiser, 12, 0.1)
     train, validation = split_loaders(*digit_images(), batch_size=64)
 
     def run(w: object) -> None:
@@ -82,5 +85,6 @@ def images_averaged_away() -> Loop:
                 truth = torch.cat([y for _, y in validation])
                 right = (scores.argmax(1) == truth).float().mean().item()
                 w.log(val_loss=nn.functional.cross_entropy(scores, truth).item(), val_accuracy=right)
+            schedule.step()
 
     return Loop(model, [optimiser], run)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from sleuth.adapters.torch import architecture, cuts, flow, measuring, sources, state, workers
+from sleuth.adapters.torch import architecture, cuts, flow, measuring, replay, sources, state, workers
 from sleuth.adapters.torch.arrays import to_numpy
 from sleuth.adapters.torch.bench import TorchBench, open_bench
 from sleuth.adapters.torch.substitution import answers_changed
@@ -19,6 +19,7 @@ from sleuth.core.adapter import (
     Describes,
     Employs,
     Orders,
+    Replays,
     Rows,
     Steps,
     Substitutes,
@@ -27,12 +28,14 @@ from sleuth.core.adapter import (
     Watching,
 )
 from sleuth.core.errors import Unsupported
+from sleuth.core.guard import Guard
 from sleuth.core.observation import Architecture, Origin, Settings
+from sleuth.core.scene import Replayed, Scene
 from sleuth.core.subject import Parts, Subject
 from sleuth.core.trial import Connection, Flow
 
 
-class TorchAdapter(Adapter, Describes, Employs, Orders, Steps, Substitutes, Traces, Watches):
+class TorchAdapter(Adapter, Describes, Employs, Orders, Replays, Steps, Substitutes, Traces, Watches):
     name = "torch"
 
     def claims(self, thing: Any) -> bool:
@@ -98,5 +101,10 @@ class TorchAdapter(Adapter, Describes, Employs, Orders, Steps, Substitutes, Trac
         with answers_changed(bench.model, change):
             return bench.loss(batch)
 
-    def watch(self, model: Any, optimisers: Sequence[Any], *, every: int | None, overhead: float) -> Watching:
-        return TorchWatching(model, optimisers, every=every, overhead=overhead)
+    def watch(
+        self, model: Any, optimisers: Sequence[Any], *, every: int | None, overhead: float, guard: Guard | None = None
+    ) -> Watching:
+        return TorchWatching(model, optimisers, every=every, overhead=overhead, guard=guard)
+
+    def replay(self, subject: Subject, scene: Scene) -> Replayed:
+        return replay.replay(subject, scene)

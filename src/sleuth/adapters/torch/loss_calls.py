@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -138,9 +139,9 @@ class LossNotes:
         if facing and output.numel() > max(pair[0].numel(), pair[1].numel()) and not self._wants_every_pair(*pair):
             self._blown = (tuple(output.shape), op.location, pair)
 
-    def _wants_every_pair(self, one: torch.Tensor, other: torch.Tensor) -> bool:
+    def _wants_every_pair(self, one: Any, other: Any) -> bool:
         """Both sides were given an axis for the other one, as in a Chamfer distance."""
-        return all(1 in t.shape and self._last.get(id(t)) in AXIS_MAKERS for t in (one, other))
+        return all(is_tensor(t) and 1 in t.shape and self._last.get(id(t)) in AXIS_MAKERS for t in (one, other))
 
     def calls(self, name: str, loss: Any, outputs: Any, target: Any, ask: Ask | None = None) -> Iterator[LossCall]:
         """Every call of a known loss; the user's own loss as a whole when there was none, or when it broadcasts.
@@ -176,32 +177,9 @@ class LossNotes:
     def _known(self, op: Op, returned: Any, value: float | None) -> LossCall:
         family = FAMILIES[op.name]
         bound = bind(op)
-        options = {k: v for k, v in bound.items() if isinstance(v, int | float | bool | str)}
-        options |= {f"has_{k}": True for k in ("weight", "pos_weight") if is_tensor(bound.get(k))}
-        return LossCall(
-            name=op.name,
-            family=family,
-            value=value,
-            arguments=tuple(self._argument(key, family, tensor) for key, tensor in bound.items() if is_tensor(tensor)),
-            output_shape=tuple(returned.shape) if is_tensor(returned) else (),
-            broadcast=self._broadcast(bound) if family in BROADCASTING else None,
-            reduction=bound.get("reduction", "mean"),
-            options=options,
-            location=op.location,
-            broadcast_location=op.location,
-            returned=mean_of(returned),
-            failed=returned is None,
-        )
-
-    def _broadcast(self, bound: Mapping[str, Any]) -> tuple[int, ...] | None:
-        one, other = bound.get("input"), bound.get("target")
-        if not (is_tensor(one) and is_tensor(other)) or one.shape == other.shape or self._wants_every_pair(one, other):
-            return None
-        try:
-            shape = torch.broadcast_shapes(one.shape, other.shape)
-        except RuntimeError:
-            return None
-        return tuple(shape) if int(np.prod(shape)) > max(one.numel(), other.numel()) else None
+        arguments = tuple(self._argument(key, family, tensor) for key, tensor in bound.items() if is_tensor(tensor))
+        pairs = family in BROADCASTING and self._wants_every_pair(bound.get("input"), bound.get("target"))
+        return known_call(op.name, bound, arguments, returned, value, op.location, pairs)
 
     def _argument(self, key: str, family: str, tensor: torch.Tensor) -> Argument:
         made = self._made.get(id(tensor))
@@ -256,12 +234,61 @@ def _has_no_values(tensor: torch.Tensor) -> bool:
 
 
 def bind(op: Op) -> dict[str, Any]:
+    return bind_arguments(op.name, op.args, op.kwargs)
+
+
+def bind_arguments(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments by name; a call that does not fit the signature in torch.nn.functional keeps its first two."""
+    names = _parameters(name)
+    if len(args) > len(names) or not kwargs.keys() <= set(names):
+        return {**dict(zip(("input", "target"), args, strict=False)), **kwargs}
+    given = {**dict(zip(names, args, strict=False)), **kwargs}
+    return {key: given[key] for key in names if key in given}
+
+
+@cache
+def _parameters(name: str) -> tuple[str, ...]:
+    function = getattr(functional, name, None)
+    return () if function is None else tuple(inspect.signature(function).parameters)
+
+
+def known_call(
+    name: str,
+    bound: Mapping[str, Any],
+    arguments: tuple[Argument, ...],
+    returned: Any,
+    value: float | None,
+    location: Location | None,
+    wants_every_pair: bool,
+) -> LossCall:
+    """A call of a loss that torch brings along; `bound` are its arguments by name. `returned` None: it raised."""
+    family = FAMILIES.get(name, "other")
+    options = {k: v for k, v in bound.items() if isinstance(v, int | float | bool | str)}
+    options |= {f"has_{k}": True for k in ("weight", "pos_weight") if is_tensor(bound.get(k))}
+    return LossCall(
+        name=name,
+        family=family,
+        value=value,
+        arguments=arguments,
+        output_shape=tuple(returned.shape) if is_tensor(returned) else (),
+        broadcast=None if wants_every_pair or family not in BROADCASTING else _broadcast(bound.get("input"), bound.get("target")),
+        reduction=bound.get("reduction", "mean"),
+        options=options,
+        location=location,
+        broadcast_location=location,
+        returned=mean_of(returned),
+        failed=returned is None,
+    )
+
+
+def _broadcast(one: Any, other: Any) -> tuple[int, ...] | None:
+    if not (is_tensor(one) and is_tensor(other)) or one.shape == other.shape:
+        return None
     try:
-        bound = inspect.signature(getattr(functional, op.name)).bind_partial(*op.args, **op.kwargs)
-    except (TypeError, ValueError, AttributeError):
-        return {**dict(zip(("input", "target"), op.args, strict=False)), **op.kwargs}
-    return dict(bound.arguments)
+        shape = torch.broadcast_shapes(one.shape, other.shape)
+    except RuntimeError:
+        return None
+    return tuple(shape) if int(np.prod(shape)) > max(one.numel(), other.numel()) else None
 
 
 def scalar(loss: Any) -> float | None:

@@ -41,6 +41,21 @@ def measure_quickly(tensors: list[torch.Tensor]) -> np.ndarray:
     return measure(tensors)
 
 
+def measure_deeply(tensors: list[torch.Tensor]) -> tuple[np.ndarray, np.ndarray | None]:
+    """The same with counts of binary exponents; None where a tensor lies on a device or has no memory of its own."""
+    if kernel.fused is not None and all(is_lent(t) for t in tensors):
+        table = np.empty((len(tensors), len(kernel.COLUMNS)))
+        exponents = np.zeros((len(tensors), kernel.BINS), dtype=np.int32)
+        try:
+            kernel.fused.measure(tensors, KINDS, table, exponents)
+            return table, exponents
+        except (RuntimeError, TypeError, ValueError):
+            return measure(tensors), None
+    if all(isinstance(t, torch.Tensor) and t.is_cpu for t in tensors):
+        return kernel.measure_exponents([to_numpy(t) for t in tensors])
+    return measure(tensors), None
+
+
 def _measure_lent(tensors: list[torch.Tensor]) -> np.ndarray:
     assert kernel.fused is not None
     table = np.zeros((len(tensors), len(kernel.COLUMNS)))

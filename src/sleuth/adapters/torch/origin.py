@@ -42,6 +42,14 @@ class OriginNotes:
                 return Origin(step, op.name, "forward", op.layer or None, bad.ranges, op.location, bad.nans, bad.infs)
         return None
 
+    def guilty(self, tree: Any) -> tuple[Op, tuple[tuple[float, float], ...]] | None:
+        """The same as the op itself, with the ranges of what it was given."""
+        for _, tensor in leaves(tree, is_tensor):
+            bad = self._bad.get(id(tensor))
+            if bad is not None and bad.op is not None:
+                return bad.op, bad.ranges
+        return None
+
     def _op(self, op: Op, output: Any) -> None:
         in_place = set(op.inputs) & set(op.outputs)
         given = [t for _, t in leaves((list(op.args), dict(op.kwargs)), is_tensor)]

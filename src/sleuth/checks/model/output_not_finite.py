@@ -35,7 +35,7 @@ from sleuth.core.statistics import Statistics
 )  # fmt: skip
 def output_not_finite(seen: Seen) -> Iterator[Evidence | NotExamined]:
     spoilt = {b.index for b in seen.batches(Split.TRAIN) if b.bad_inputs}
-    frames = seen.frames(Role.ACTIVATION)
+    frames = seen.before_steps(seen.frames(Role.ACTIVATION))
     clean = [f for f in frames if f.step not in spoilt]
     if not clean:
         yield NotExamined("the inputs themselves are not finite")

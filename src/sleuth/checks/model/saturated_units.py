@@ -51,7 +51,8 @@ LEAST_UNITS = 4
 def saturated_units(seen: Seen, *, pinned_share: float = PINNED_SHARE) -> Iterator[Evidence | NotExamined]:
     shares: dict[str, list[float]] = defaultdict(list)
     kinds: dict[str, str] = {}
-    for units in seen.all(Units):
+    # A sigmoid that has learned to answer yes or no stands at an end for a good reason.
+    for units in seen.before_steps(seen.all(Units)):
         if units.pinned is not None and len(units.min) >= LEAST_UNITS:
             shares[units.path].append(units.pinned)
             kinds[units.path] = units.activation

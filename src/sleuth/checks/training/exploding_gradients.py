@@ -60,7 +60,9 @@ def exploding_gradients(
     seen: Seen, *, deeper: float = DEEPER, hopeless: float = HOPELESS, growth: float = GROWTH
 ) -> Iterator[Evidence | NotExamined]:
     deep = _across_depth(seen)
-    grown = _over_steps(seen, growth)
+    # Several optimisers, several gradients: a GAN's two players are not compared with each other.
+    players = sorted({s.optimiser for s in seen.all(Step)})
+    grown = next((found for player in players if (found := _over_steps(seen, player, growth)) is not None), None)
     if deep is None and not seen.all(Step):
         yield NotExamined(f"fewer than {LEAST_LAYERS} layers have a gradient, and no step was seen")
     if deep is not None and deep[0] > deeper:
@@ -97,8 +99,9 @@ def _moves(layers: list[Tensor], which: int) -> bool:
     return max(g.rms_over_steps[which] for g in layers) > 0
 
 
-def _over_steps(seen: Seen, growth: float) -> Evidence | None:
-    norms = [(s.step, s.gradient_norm) for s in seen.all(Step) if s.gradient_norm is not None]
+def _over_steps(seen: Seen, optimiser: int, growth: float) -> Evidence | None:
+    own = [s for s in seen.all(Step) if s.optimiser == optimiser]
+    norms = [(s.step, s.gradient_norm) for s in own if s.gradient_norm is not None]
     if len(norms) < EARLY_STEPS + LASTING_STEPS:
         return None
     usual = max(n for _, n in norms[:EARLY_STEPS])

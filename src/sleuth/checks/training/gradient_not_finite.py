@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
+from sleuth.core.blame import born_in, line_of, origin_at, samples_blamed, suspect_at
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.observation import Frame, LossCall, Role
+from sleuth.core.observation import Frame, LossCall, NotFinite, Role, Step
 from sleuth.core.stage import Confidence, Severity, Stage
 from sleuth.core.statistics import Statistics
 
@@ -13,7 +14,7 @@ from sleuth.core.statistics import Statistics
     stage=Stage.TRAINING,
     severity=Severity.ERROR,
     confidence=Confidence.CERTAIN,
-    reads=(Role.GRADIENT,),
+    reads=((Role.GRADIENT, NotFinite),),
     explains=("loss-not-finite", "loss-diverges"),
     title="A gradient is not a finite number",
     why="""The loss is finite, but its derivative is not: a square root at zero, a norm written by hand at zero, the unused
@@ -29,14 +30,44 @@ from sleuth.core.statistics import Statistics
     ),
 )
 def gradient_not_finite(seen: Seen) -> Iterator[Evidence | NotExamined]:
+    met = seen.all(NotFinite)
+    lost = [n.step for n in met if n.what == "loss"] + [
+        s.step for s in seen.all(Step) if s.loss is None and "backward" in s.calls
+    ]
+    first = next((n for n in met if n.what == "gradient" and n.step < min(lost, default=n.step + 1)), None)
+    if first is not None:
+        yield _in_training(seen, first)
+        return
     if any(call.value is None for call in seen.all(LossCall)):
         yield NotExamined("the loss itself is not finite")
         return
     for frame in seen.frames(Role.GRADIENT):
         bad = {path: s for path, s in frame.statistics().items() if not s.all_finite}
-        if bad:
+        # A loss that is not finite makes every gradient so: that is loss-not-finite's business.
+        if bad and frame.step < min(lost, default=frame.step + 1):
             yield _evidence(frame, bad)
             return
+
+
+def _in_training(seen: Seen, met: NotFinite) -> Evidence:
+    origin, blamed, suspect = origin_at(seen, met.step), samples_blamed(seen, met.step), suspect_at(seen, met.step)
+    whose = f"the gradient of {met.where}" if met.where else "a gradient"
+    parts = [f"{whose} holds {met.nans} NaN and {met.infs} Inf at step {met.step}, while the loss is finite"]
+    parts += [blamed] if blamed else []
+    parts += [born_in(origin)] if origin is not None else []
+    return Evidence(
+        where=(origin.layer if origin is not None else None) or met.where,
+        location=(origin.location if origin is not None else None) or line_of(seen, "backward"),
+        summary="; ".join(parts),
+        numbers={
+            "nans": met.nans,
+            "infs": met.infs,
+            **({"sample": suspect.index, "position": suspect.position} if suspect is not None else {}),
+            **({"operation": origin.operation} if origin is not None else {}),
+        },
+        first_step=met.step,
+        last_step=met.step,
+    )
 
 
 def _evidence(frame: Frame, bad: dict[str, Statistics]) -> Evidence:

@@ -2,23 +2,33 @@
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
+from sleuth.core.curve import Curve, guessing, level, loss_curve
 from sleuth.core.finding import Series
-from sleuth.core.observation import Step
+from sleuth.core.observation import Call, Ending, Step
 from sleuth.core.stage import Severity, Stage
 from sleuth.core.trial import Ablation, Alignment, InitialLoss, Overfit, RangeTest
 
 # Fewer steps say nothing about a trend.
 LEAST_STEPS = 60
+# Of a training that may go on: some begin with a plateau of hundreds of steps.
+LEAST_SO_FAR = 1000
+LEAST_AT_END = 150
 # Of the start: a healthy training falls by more in its first hundred steps, most by several times that.
 FALL = 0.05
 # Standard errors: with this much to spare the fall is below FALL in more than 99 of 100 cases.
 SURE = 3.0
 # Of what guessing gives: a model that starts lower has learned already, and may be at its floor.
 TRAINED = 0.8
+# Of what guessing gives, in a training of the user's: lower than this, something was learned.
+STILL_GUESSING = 0.9
+PARTS = 8
+# Of the largest rate: a schedule that is on its way up has not begun.
+WARM = 0.5
 # Held-out skill of simple learners (0 guesses, 1 knows) below which a task is too hard to expect a fall at once.
 SKILL = 0.1
 CHANCE = 0.01
@@ -28,7 +38,7 @@ CHANCE = 0.01
     code="T403",
     stage=Stage.TRAINING,
     severity=Severity.ERROR,
-    reads=(Step, Overfit),
+    reads=(Step, (Overfit, Ending, Call)),
     explains=("underfitting", "predicts-one-class"),
     title="The loss does not fall",
     why="""Every training that works lowers the loss of an untrained model fast at first. A loss that stays within its noise
@@ -46,7 +56,26 @@ CHANCE = 0.01
     ),
 )
 def loss_not_decreasing(seen: Seen, *, fall: float = FALL, sure: float = SURE) -> Iterator[Evidence | NotExamined]:
-    steps, trial = seen.all(Step), seen.one(Overfit)
+    trial = seen.maybe(Overfit)
+    yield from _live(seen, fall, sure) if trial is None else _tried(seen, trial, fall, sure)
+
+
+@dataclass(frozen=True)
+class Fall:
+    """From the first third of the losses to the last."""
+
+    early: float
+    late: float
+    error: float
+
+    @property
+    def size(self) -> float:
+        return self.early - self.late
+
+
+def _tried(seen: Seen, trial: Overfit, fall: float, sure: float) -> Iterator[Evidence | NotExamined]:
+    """A short trial of ours."""
+    steps = seen.all(Step)
     losses = np.array([s.loss for s in steps if s.loss is not None])
     if len(losses) < len(steps):
         yield NotExamined("the loss became NaN or infinite")
@@ -56,25 +85,61 @@ def loss_not_decreasing(seen: Seen, *, fall: float = FALL, sure: float = SURE) -
         return
     third = len(losses) // 3
     early, late = losses[:third], losses[-third:]
-    fell = float(early.mean() - late.mean())
     error = math.sqrt((early.var(ddof=1) + late.var(ddof=1)) / third)
-    scale = float(early.mean()) - trial.floor
-    if fell + sure * error >= fall * scale:
-        if fell < sure * error:
+    fell = Fall(float(early.mean()), float(late.mean()), error)
+    scale = fell.early - trial.floor
+    if fell.size + sure * error >= fall * scale:
+        if fell.size < sure * error:
             yield NotExamined("the loss is too noisy to tell within so few steps")
         return
     if (reason := _why_not_said(seen, trial)) is not None:
         yield NotExamined(reason)
         return
-    yield Evidence(
-        summary=f"over {len(losses)} steps the loss went from {early.mean():.3g} to {late.mean():.3g} "
-        f"(means of {third} steps, ± {error:.1g}), while one batch alone "
-        + ("can be learned" if _learned(trial) else "cannot be learned either"),
-        numbers={"early": float(early.mean()), "late": float(late.mean()), "error": error, "steps": len(losses)},
-        series=(Series("loss", tuple(float(s.step) for s in steps), tuple(losses.tolist())),),
-        first_step=1,
-        last_step=steps[-1].step,
-        strength=fall * scale / max(fell, error),
+    beside = "while one batch alone " + ("can be learned" if _learned(trial) else "cannot be learned either")
+    yield _evidence(fell, np.array([s.step for s in steps]), losses, beside, fall * scale)
+
+
+def _live(seen: Seen, fall: float, sure: float) -> Iterator[Evidence | NotExamined]:
+    """The user's own training."""
+    curve, guess = loss_curve(seen), guessing(seen)
+    if isinstance(curve, str):
+        yield NotExamined(curve)
+        return
+    least = LEAST_AT_END if seen.all(Ending) else LEAST_SO_FAR
+    if len(curve) < least:
+        yield NotExamined(f"only {len(curve)} steps were seen; some trainings begin with a plateau")
+        return
+    third = len(curve) // 3
+    early, late = level(curve.losses[:third]), level(curve.losses[-third:])
+    fell = Fall(early.mean, late.mean, math.hypot(early.error, late.error))
+    if fell.size >= sure * fell.error:
+        return
+    if guess is None:
+        yield NotExamined("the loss of mere guessing is not known, so it may be at its floor already")
+        return
+    lowest = min(part.mean() for part in np.array_split(curve.losses, PARTS))
+    if lowest < STILL_GUESSING * guess or _warming_up(curve):
+        return
+    if fell.size + sure * fell.error >= fall * guess:
+        yield NotExamined("the loss is too noisy to tell within so few steps")
+        return
+    yield _evidence(fell, curve.steps, curve.losses, f"where guessing costs {guess:.3g}", fall * guess)
+
+
+def _warming_up(curve: Curve) -> bool:
+    rates = curve.rates[np.isfinite(curve.rates)]
+    return len(rates) > 0 and bool(np.median(rates) < WARM * rates.max() and rates[-1] > WARM * rates.max())
+
+
+def _evidence(fell: Fall, steps: np.ndarray, losses: np.ndarray, beside: str, least: float) -> Evidence:
+    return Evidence(
+        summary=f"over {len(losses)} steps the loss went from {fell.early:.3g} to {fell.late:.3g} "
+        f"(means of {len(losses) // 3} steps, ± {fell.error:.1g}), {beside}",
+        numbers={"early": fell.early, "late": fell.late, "error": fell.error, "steps": len(losses)},
+        series=(Series("loss", tuple(steps.astype(float).tolist()), tuple(losses.tolist())),),
+        first_step=int(steps[0]),
+        last_step=int(steps[-1]),
+        strength=least / max(fell.size, fell.error, 1e-30),
     )
 
 

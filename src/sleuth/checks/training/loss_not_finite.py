@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
+from sleuth.core.blame import born_in, line_of, origin_at, samples_blamed, suspect_at
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.observation import Batch, LossCall, Origin, Step
+from sleuth.core.observation import Batch, LossCall, NotFinite, Origin, Step
 from sleuth.core.stage import Confidence, Severity, Stage
 
 
@@ -12,7 +13,7 @@ from sleuth.core.stage import Confidence, Severity, Stage
     stage=Stage.TRAINING,
     severity=Severity.ERROR,
     confidence=Confidence.CERTAIN,
-    reads=((LossCall, Step),),
+    reads=((LossCall, Step, NotFinite),),
     explains=("loss-diverges", "loss-not-decreasing", "weights-do-not-change", "backward-fails", "capacity-too-small"),
     title="The loss is not a finite number",
     why="""From a loss of NaN or Inf every gradient is NaN, and one step writes NaN into every weight. It is born in one
@@ -28,13 +29,18 @@ from sleuth.core.stage import Confidence, Severity, Stage
     ),
 )
 def loss_not_finite(seen: Seen) -> Iterator[Evidence | NotExamined]:
+    met = next((n for n in seen.all(NotFinite) if n.what == "loss"), None)
+    if met is not None:
+        yield _in_training(seen, met)
+        return
     bad_batches = {b.index for b in seen.all(Batch) if b.bad_inputs or b.bad_targets}
     # A loss that is not one number has no value either; that is another complaint.
     lost = [c for c in seen.all(LossCall) if c.value is None and not c.failed and c.output_shape in ((), (1,))]
     if lost and not bad_batches:
         yield _at_start(seen, lost[0])
         return
-    steps = [s for s in seen.all(Step) if s.loss is None]
+    # A step that no backward fed has no loss at all; what a scaler skipped it has seen to itself.
+    steps = [s for s in seen.all(Step) if s.loss is None and s.heard and "skipped" not in s.calls]
     if steps and not lost:
         before = [s.loss for s in seen.all(Step) if s.loss is not None and s.step < steps[0].step]
         course = f" after {before[0]:.3g} at the first step and {before[-1]:.3g} just before" if before else ""
@@ -44,6 +50,28 @@ def loss_not_finite(seen: Seen) -> Iterator[Evidence | NotExamined]:
             last_step=steps[-1].step,
             numbers={"step": steps[0].step},
         )
+
+
+def _in_training(seen: Seen, met: NotFinite) -> Evidence:
+    before = [s.loss for s in seen.all(Step) if s.loss is not None and s.step < met.step]
+    course = f" after {before[0]:.3g} at the first step and {before[-1]:.3g} just before" if before else ""
+    origin, blamed, suspect = origin_at(seen, met.step), samples_blamed(seen, met.step), suspect_at(seen, met.step)
+    parts = [f"the loss is {'NaN' if met.nans else 'Inf'} at step {met.step}{course}"]
+    parts += [blamed] if blamed else []
+    parts += [born_in(origin)] if origin is not None else []
+    last = [s.step for s in seen.all(Step) if s.loss is None]
+    return Evidence(
+        where=origin.layer if origin is not None else None,
+        location=(origin.location if origin is not None else None) or line_of(seen, "backward"),
+        summary="; ".join(parts),
+        first_step=met.step,
+        last_step=max([met.step, *last]),
+        numbers={
+            "step": met.step,
+            **({"sample": suspect.index, "position": suspect.position} if suspect is not None else {}),
+            **({"operation": origin.operation} if origin is not None else {}),
+        },
+    )
 
 
 def _at_start(seen: Seen, call: LossCall) -> Evidence:

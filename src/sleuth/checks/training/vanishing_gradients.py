@@ -5,7 +5,7 @@ from statistics import median
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
 from sleuth.core.history import Tensor
-from sleuth.core.observation import Architecture, Role
+from sleuth.core.observation import Architecture, Call, Role
 from sleuth.core.stage import Severity, Stage
 
 # Under plain SGD a layer this far below the last one moves ten thousand times slower; rescaling optimisers
@@ -14,6 +14,8 @@ FADED = 1e-4
 # Rows of an embedding that no sample asks for have no gradient; scales of norms live on a scale of their own.
 LEFT_OUT = ("embedding", "norm", "batchnorm")
 LEAST_LAYERS = 3
+# Of a training that goes on: a last layer that starts near zero has not moved before.
+LEAST_STEPS = 20
 
 
 @check(
@@ -51,6 +53,9 @@ def vanishing_gradients(seen: Seen, *, faded: float = FADED) -> Iterator[Evidenc
     layers = [g for g in seen.latest(Role.GRADIENT) if g.path in matrices and g.statistics.all_finite and g.rms > 0]
     if len(layers) < LEAST_LAYERS:
         yield NotExamined(f"fewer than {LEAST_LAYERS} layers have a gradient")
+        return
+    if seen.all(Call) and layers[-1].steps[-1] - layers[-1].steps[0] < LEAST_STEPS:
+        yield NotExamined(f"only {layers[-1].steps[-1] - layers[-1].steps[0] + 1} steps were seen")
         return
     quarter = max(1, len(layers) // 4)
     first = max(layers[:quarter], key=lambda g: g.rms)

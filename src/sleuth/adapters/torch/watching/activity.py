@@ -1,14 +1,18 @@
 """What every layer puts out during one forward that is looked at in full."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 from torch import nn
 
 from sleuth import kernel
-from sleuth.adapters.torch.measuring import measure_quickly
+from sleuth.adapters.torch.measuring import measure_deeply, measure_quickly
+from sleuth.adapters.torch.watching.ear import Note
+from sleuth.adapters.torch.watching.unit_notes import UnitNotes
+from sleuth.adapters.torch.watching.weights import Measured
+from sleuth.core.observation import Precision
 from sleuth.core.statistics import merge
 from sleuth.core.tree import leaves
 
@@ -16,11 +20,16 @@ from sleuth.core.tree import leaves
 # no memory is held that activation checkpointing would free.
 SMALL = 1 << 14
 
-RECORDING: list["Activity"] = []
+
+class Recorder(Protocol):
+    def note(self, module: nn.Module, output: Any) -> None: ...
+
+
+RECORDING: list[Recorder] = []
 _plain_call: Any = None
 
 
-def start_recording(activity: "Activity") -> None:
+def start_recording(activity: Recorder) -> None:
     """Replaces nn.Module.__call__: a quarter of what a global hook costs, and pickling never sees it."""
     global _plain_call
     if not RECORDING:
@@ -29,7 +38,7 @@ def start_recording(activity: "Activity") -> None:
     RECORDING.append(activity)
 
 
-def stop_recording(activity: "Activity") -> None:
+def stop_recording(activity: Recorder) -> None:
     if activity in RECORDING:
         RECORDING.remove(activity)
         if not RECORDING and nn.Module.__call__ is _recorded_call:
@@ -47,10 +56,15 @@ def _recorded_call(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
 class Activity:
     """Collects outputs of the layers it knows, by path. Only forwards that build a graph count."""
 
-    def __init__(self, paths: Mapping[int, str]) -> None:
+    def __init__(self, paths: Mapping[int, str], units: UnitNotes) -> None:
         self._paths = paths  # id of a layer → path
+        self._units = units
         self._waiting: list[tuple[str, torch.Tensor, int]] = []
         self._rows: dict[str, np.ndarray] = {}
+        self._bins: dict[str, np.ndarray] = {}
+        self._dtypes: dict[str, torch.dtype] = {}
+        self._told: dict[str, torch.dtype] = {}
+        self.deep = False  # exponents, units and dtypes as well
         self.notes = 0
 
     def note(self, module: nn.Module, output: Any) -> None:
@@ -64,8 +78,11 @@ class Activity:
         tensor = output if isinstance(output, torch.Tensor) else _first_tensor(output)
         if tensor is None:
             return
+        if self.deep:
+            self._dtypes[path] = tensor.dtype
+            self._units.note(module, path, tensor)
         if tensor.numel() > SMALL:
-            self._add(path, measure_quickly([tensor])[0])
+            self._measure([(path, tensor)])
         else:
             self._waiting.append((path, tensor, tensor._version))
 
@@ -73,22 +90,37 @@ class Activity:
         """Measures what waits, unless it was overwritten in place since: then its values are another layer's."""
         unchanged = [(path, tensor) for path, tensor, version in self._waiting if tensor._version == version]
         self._waiting = []
-        for (path, _), row in zip(unchanged, measure_quickly([t for _, t in unchanged]), strict=True):
-            self._add(path, row)
+        self._measure(unchanged)
 
-    def take(self) -> tuple[tuple[str, ...], np.ndarray]:
+    def take(self) -> Measured:
         self.flush()
-        rows, self._rows = self._rows, {}
+        rows, bins, self._rows, self._bins = self._rows, self._bins, {}, {}
         self.notes = 0
         table = np.stack(list(rows.values())) if rows else np.zeros((0, len(kernel.COLUMNS)))
-        return tuple(rows), table
+        exponents = np.stack(list(bins.values())) if bins and len(bins) == len(rows) else None
+        return tuple(rows), table, exponents
+
+    def take_notes(self, step: int) -> tuple[Note, ...]:
+        """Of a deep look; its dtypes only when they are new."""
+        dtypes, self._dtypes = self._dtypes, {}
+        notes: list[Note] = [note] if (note := self._units.take(step)) is not None else []
+        if dtypes and dtypes != self._told:
+            self._told = dtypes
+            notes.append(lambda: [Precision(step, {path: str(d).removeprefix("torch.") for path, d in dtypes.items()})])
+        return tuple(notes)
 
     def drop(self) -> None:
-        self._waiting, self._rows, self.notes = [], {}, 0
+        self._waiting, self._rows, self._bins, self._dtypes, self.notes = [], {}, {}, {}, 0
+        self._units.drop()
 
-    def _add(self, path: str, row: np.ndarray) -> None:
-        known = self._rows.get(path)
-        self._rows[path] = row if known is None else merge(known, row)
+    def _measure(self, outputs: list[tuple[str, torch.Tensor]]) -> None:
+        tensors = [tensor for _, tensor in outputs]
+        table, exponents = measure_deeply(tensors) if self.deep else (measure_quickly(tensors), None)
+        for i, (path, _) in enumerate(outputs):
+            known = self._rows.get(path)
+            self._rows[path] = table[i] if known is None else merge(known, table[i])
+            if exponents is not None:
+                self._bins[path] = self._bins[path] + exponents[i] if path in self._bins else exponents[i]
 
 
 def _first_tensor(output: Any) -> torch.Tensor | None:

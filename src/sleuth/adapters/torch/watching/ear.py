@@ -5,8 +5,9 @@ from typing import Any, Protocol
 
 import torch
 from torch import nn
-from torch.optim import Optimizer
 
+from sleuth.core.guard import Guard
+from sleuth.core.location import Location
 from sleuth.core.observation import Observation
 
 # An observation, or how to make some later: off the training thread.
@@ -17,12 +18,36 @@ class Loop(Protocol):
     """What an ear may know of the watch it belongs to."""
 
     model: nn.Module
-    optimisers: list[Optimizer]
     steps: int  # the number of the step that is going on
+    loss: float | torch.Tensor | None  # of the latest backward, before a scaler; a tensor: on a device; None: not one number
+
+    guard: Guard
+    due: list[Callable[[], None]]  # called before the optimiser writes, where they may raise
+    scaled: bool  # the latest backward began at what a scaler made of the loss
+    stepping: int  # the optimiser that steps, or stepped last
+
+    @property
+    def optimisers(self) -> Sequence[Any]:
+        """By number. More may come while the watch is open, and None stands for one that is gone."""
 
     @property
     def looking(self) -> bool:
         """Is the step that is going on looked at in full?"""
+
+    @property
+    def inside_step(self) -> bool:
+        """Are we inside the optimiser's step? A backward there is a closure's."""
+
+    @property
+    def inside_closure(self) -> bool:
+        """Does the step run a closure?"""
+
+    def speak_up(self) -> None:
+        """Does what is due now. May raise: only from where the user's own call is."""
+
+    def recent_steps(self) -> list[dict[str, Any]]: ...
+
+    def lines(self) -> dict[str, Location | None]: ...
 
 
 class Ear:
@@ -47,6 +72,9 @@ class Ear:
     def backward_end(self, loss: torch.Tensor) -> None:
         """After a backward that reached the optimisers' parameters."""
 
+    def backward_failed(self, loss: torch.Tensor) -> None:
+        """Instead of the end of a backward: it raised, whoever may catch that."""
+
     def index(self, iterator: Any, positions: Any) -> None:
         """A loader's iterator drew these positions of its data set, maybe long before the batch comes."""
 
@@ -59,14 +87,15 @@ class Ear:
     def after_step(self, number: int) -> None: ...
 
     def take(self) -> Sequence[Note]:
-        """Once a step, at its end: what was heard since the last time."""
+        """Once a step, at its end, and once after `close`: what was heard since the last time."""
         return ()
 
     def close(self) -> None:
         """The watch ends."""
 
 
-EVENTS = ("forward", "output", "loss", "backward", "backward_end", "index", "batch", "before_step", "after_step", "take", "close")
+EVENTS: tuple[str, ...] = ("forward", "output", "loss", "backward", "backward_end", "backward_failed", "index", "batch", "before_step")
+EVENTS += ("after_step", "take", "close")
 
 
 class Ears:
@@ -98,6 +127,10 @@ class Ears:
             except Exception as error:
                 self._close(take.__self__, error)  # type: ignore[attr-defined]
         return tuple(notes)
+
+    def let_go(self) -> None:
+        """The ears may be collected, and what they know of the user's objects with them."""
+        self._hearing = {event: [] for event in EVENTS}
 
     def _close(self, ear: Ear, error: Exception) -> None:
         self._hearing = {

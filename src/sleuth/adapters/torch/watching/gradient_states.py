@@ -1,89 +1,215 @@
 """Whether a step uses a gradient that an earlier step has used already.
 
 That, and not a backward onto a gradient that is still there, is what a forgotten zero_grad looks like: accumulation and
-GANs do the latter on purpose. A few parameters speak for all, the smallest ones: their values must be read when nobody
-set them to None.
+GANs do the latter on purpose. A few parameters speak for all: small ones, from all over the model.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
+from itertools import pairwise
 
 import torch
 
-SPOKESMEN = 3
+SPOKESMEN = 4
+# Whether an optimiser writes into the gradients shows in its first steps.
+LEARNING_STEPS = 3
+# Of a parameter, kept to see whether anybody moves it although no step is heard.
+KEPT_VALUES = 1024
+# An unusual step is asked whether there is any gradient at all: at most of so many parameters.
+ASKED = 64
+
+# Others, sharded ones say, need not have memory of their own.
+PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 EMPTY, FRESH, CONSUMED, POLLUTED = range(4)
 
+Mark = tuple[int, int]
+
+
+class Spokesman:
+    """One parameter. Nothing is hung on the user's tensor."""
+
+    __slots__ = ("altered", "mark", "moved", "parameter", "state")
+
+    def __init__(self, parameter: torch.Tensor) -> None:
+        self.parameter = parameter
+        self.state = EMPTY
+        self.mark: Mark | None = None
+        self.moved = False  # the last backward was seen to leave something other than zero
+        self.altered = False  # a used gradient was changed by hand, but not cleared: that is meant
+
+    def empty(self) -> None:
+        self.state, self.moved, self.altered = EMPTY, False, False
+
 
 class GradientStates:
-    """Of one optimiser. Parameters are known by their position; nothing is kept on the user's tensors."""
+    """Of one optimiser, or of a model that no optimiser is known for."""
 
-    def __init__(self, parameters: Iterable[torch.Tensor]) -> None:
-        self._candidates = [p for p in parameters if p.requires_grad]
-        self._watched: list[torch.Tensor] = []
-        self._states: list[int] = []
-        self._marks: list[tuple[int, int] | None] = []
-        # The first and the last one tell whether a backward came by here at all: every loss of a model reaches one of them.
-        self._ends = self._candidates[:1] + self._candidates[-1:]
-        self._end_marks = [_mark(p.grad) for p in self._ends]
-        self.backwards = 0  # since the last step
+    def __init__(self, parameters: Sequence[torch.Tensor]) -> None:
+        self._parameters = parameters
+        self._spokesmen = [Spokesman(p) for p in _chosen(parameters)]
+        self.backwards = 0  # that came by here since the last step
+        self.all_backwards = 0
+        self._cleared = False  # zero_grad was called since the gradients were last looked at
+        self._erased = False  # a fresh gradient was cleared since the last step
+        self._read_values = False  # somebody clears by hand: only the values tell
+        self._start: list[torch.Tensor] | None = []
+        self._steps = 0
+        self._written_into = False  # by the optimiser, when it steps
 
     def before_backward(self) -> None:
-        self._look_for_clearing()
-        self._end_marks = [_mark(p.grad) for p in self._ends]
+        self._look(reading=False)
 
-    def after_backward(self) -> bool:
-        """Did the backward reach these parameters?"""
-        if not self._watched:
-            self._choose()
-        reached = self._end_marks != [_mark(p.grad) for p in self._ends]
-        for i, parameter in enumerate(self._watched):
-            mark = _mark(parameter.grad)
-            if mark is None or mark == self._marks[i]:
+    def after_backward(self, *, reading: bool = False) -> bool:
+        """Did the backward reach these parameters? `reading`: values may be read, which costs a little."""
+        reached = False
+        for one in self._spokesmen:
+            gradient = one.parameter.grad
+            if gradient is None or (mark := (id(gradient), gradient._version)) == one.mark:
                 continue
-            self._states[i] = POLLUTED if self._states[i] in (CONSUMED, POLLUTED) else FRESH
-            self._marks[i] = mark
+            one.state = POLLUTED if one.state in (CONSUMED, POLLUTED) else FRESH
+            one.mark = mark
+            one.moved = (reading or self._read_values) and not _is_zero(gradient)
             reached = True
-        self.backwards += reached
+        if reached:
+            self.backwards += 1
+            self.all_backwards += 1
+            if self._start == []:
+                self._start = self._values()
         return reached
 
-    def step(self) -> str:
-        """What kind of step this is; see Step.calls."""
-        if not self._watched:
-            self.backwards, before = 0, self.backwards
-            return "step" if before else "step-without-gradient"
-        self._look_for_clearing()
-        states, backwards = set(self._states), self.backwards
-        self.backwards = 0
-        for i, state in enumerate(self._states):
-            if state != EMPTY:
-                self._states[i] = CONSUMED
-        if POLLUTED in states:
-            return "step-on-used-gradient"
-        if FRESH in states:
-            return "step"
-        if CONSUMED in states:
-            return "step-on-same-gradient"
-        return "step-on-erased-gradient" if backwards else "step-without-gradient"
+    def settle(self) -> None:
+        """Somebody who is known is about to change gradients: whatever happened before was somebody else."""
+        self._look(reading=False)
 
-    def _choose(self) -> None:
-        with_gradient = [p for p in self._candidates if p.grad is not None]
-        self._watched = sorted(with_gradient, key=lambda p: p.numel())[:SPOKESMEN]
-        self._states = [EMPTY] * len(self._watched)
-        self._marks = [None] * len(self._watched)
+    def clear(self) -> None:
+        """zero_grad is about to be called."""
+        self._cleared = True
 
-    def _look_for_clearing(self) -> None:
-        for i, parameter in enumerate(self._watched):
-            gradient = parameter.grad
-            if gradient is None:
-                self._states[i], self._marks[i] = EMPTY, None
+    def handle(self) -> str | None:
+        """Somebody who is known has changed gradients: of which kind? fresh, used, empty (zeros), or None of these."""
+        found = None
+        for one in self._spokesmen:
+            gradient = one.parameter.grad
+            mark = None if gradient is None else (id(gradient), gradient._version)
+            if mark == one.mark or mark is None:
                 continue
-            mark = _mark(gradient)
-            # `grad.data.zero_()` leaves no mark, so a used gradient's values are read; a fresh one's only when it was touched.
-            used = self._states[i] in (CONSUMED, POLLUTED)
-            if (used or mark != self._marks[i]) and not gradient.any():
-                self._states[i] = EMPTY
-            self._marks[i] = mark
+            one.mark = mark
+            if one.state in (FRESH, POLLUTED):
+                found = "fresh"
+            elif one.state == CONSUMED and found != "fresh":
+                found = "used"
+            else:
+                found = found or "empty"
+        return found
+
+    def step(self, *, reading: bool = False) -> str:
+        """What kind of step this is; see Step.calls."""
+        if self._cleared or reading or self._read_values or any(one.state != FRESH for one in self._spokesmen):
+            self._look(reading=reading)
+        elif any(one.parameter.grad is None for one in self._spokesmen):
+            self._look(reading=False)
+        kind = self._kind()
+        for one in self._spokesmen:
+            if one.state != EMPTY:
+                one.state = CONSUMED
+        self.backwards = 0
+        self._erased = False
+        self._start = None
+        return kind
+
+    def after_step(self) -> None:
+        """Some optimisers write into the gradients: that is nobody's intention."""
+        if self._steps >= LEARNING_STEPS and not self._written_into:
+            return
+        self._steps += 1
+        for one in self._spokesmen:
+            gradient = one.parameter.grad
+            mark = None if gradient is None else (id(gradient), gradient._version)
+            self._written_into |= mark != one.mark
+            one.mark = mark
+
+    def inherit(self, other: "GradientStates") -> None:
+        """What was seen of these parameters while another one held them."""
+        known = {id(one.parameter): one for one in other._spokesmen}
+        self.backwards, self._erased, self._read_values = other.backwards, other._erased, other._read_values
+        for one in self._spokesmen:
+            before = known.get(id(one.parameter))
+            gradient = one.parameter.grad
+            if before is not None:
+                one.state, one.mark, one.moved, one.altered = before.state, before.mark, before.moved, before.altered
+            elif gradient is not None:
+                one.state, one.mark = (FRESH if other.backwards else EMPTY), (id(gradient), gradient._version)
+
+    def unmoved(self) -> bool:
+        """Are the parameters what they were at the first backward? Only while no step came."""
+        if not self._start:
+            return False
+        return all(torch.equal(one, other) for one, other in zip(self._start, self._values(), strict=True))
+
+    def version(self) -> tuple[int, int]:
+        """Another one when somebody wrote into the parameters."""
+        if not self._spokesmen:
+            return (0, 0)
+        parameter = self._spokesmen[0].parameter
+        return parameter._version, parameter.data_ptr() if type(parameter) in PLAIN else 0
+
+    def _kind(self) -> str:
+        polluted = [one for one in self._spokesmen if one.state == POLLUTED]
+        if any(not one.altered for one in polluted):
+            return "step-on-used-gradient"
+        if polluted:
+            return "step-on-altered-gradient"
+        if any(one.state == FRESH for one in self._spokesmen):
+            return "step"
+        consumed = [one for one in self._spokesmen if one.state == CONSUMED]
+        if consumed and not self.backwards:
+            return "step-on-given-gradient" if any(one.altered for one in consumed) else "step-on-same-gradient"
+        if any(p.grad is not None and not _is_zero(p.grad) for p in self._parameters[:ASKED]):
+            return "step-on-given-gradient"
+        return "step-on-erased-gradient" if self.backwards and self._erased else "step-without-gradient"
+
+    def _look(self, *, reading: bool) -> None:
+        """Who was cleared or changed since the last look?"""
+        cleared, self._cleared = self._cleared, False
+        for one in self._spokesmen:
+            gradient = one.parameter.grad
+            if gradient is None:
+                self._erased |= one.state in (FRESH, POLLUTED)
+                one.empty()
+                one.mark = None
+                continue
+            mark = (id(gradient), gradient._version)
+            changed, one.mark = mark != one.mark, mark
+            if one.state == EMPTY:
+                continue
+            if changed and cleared:
+                self._erased |= one.state in (FRESH, POLLUTED)
+                one.empty()
+            elif one.state == FRESH:
+                # A gradient that was clipped to nothing or never was anything is not one that was cleared.
+                if one.moved and (reading or self._read_values) and _is_zero(gradient):
+                    self._erased = self._read_values = True
+                    one.empty()
+            # `grad.data.zero_()` leaves no mark, so a used gradient's values are read.
+            elif _is_zero(gradient):
+                self._erased |= one.state == POLLUTED
+                one.empty()
+            elif changed:
+                one.altered = True
+
+    def _values(self) -> list[torch.Tensor]:
+        with torch.no_grad():
+            return [one.parameter.detach().flatten()[:KEPT_VALUES].clone() for one in self._spokesmen]
 
 
-def _mark(gradient: torch.Tensor | None) -> tuple[int, int] | None:
-    return None if gradient is None else (id(gradient), gradient._version)
+def _chosen(parameters: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """The smallest of each part of the model."""
+    able = [p for p in parameters if p.requires_grad] or list(parameters)
+    parts = min(SPOKESMEN, len(able))
+    bounds = [len(able) * i // parts for i in range(parts + 1)] if parts else [0]
+    return [min(able[first:last], key=lambda p: p.numel()) for first, last in pairwise(bounds)]
+
+
+def _is_zero(gradient: torch.Tensor) -> bool:
+    values = gradient._values() if gradient.is_sparse else gradient
+    return not values.any()

@@ -11,13 +11,15 @@ class Places:
     def __init__(self) -> None:
         self._known: set[tuple[str, int, int]] = set()
         self.found: list[tuple[str, Location | None]] = []  # since they were last taken
+        self.lines: dict[str, Location | None] = {}  # by kind, the latest that was new
 
     def note(self, kind: str, frame: FrameType) -> None:
         # The hash of a code object is slow; its address does.
         key = (kind, id(frame.f_code), frame.f_lasti)
         if key not in self._known:
             self._known.add(key)
-            self.found.append((kind, users_line(frame)))
+            self.lines[kind] = users_line(frame)
+            self.found.append((kind, self.lines[kind]))
 
     def take(self) -> list[tuple[str, Location | None]]:
         found, self.found = self.found, []

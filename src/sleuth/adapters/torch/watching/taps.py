@@ -4,8 +4,10 @@ All watches of the process share the taps: the first one to join puts them in pl
 """
 
 import functools
+import math
 import sys
 from collections.abc import Callable, Mapping
+from types import GeneratorType
 from typing import Any, ClassVar
 
 import torch
@@ -13,7 +15,9 @@ from torch import nn
 from torch.amp.grad_scaler import GradScaler
 from torch.nn import functional
 from torch.optim import Optimizer, lr_scheduler
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.utils.data.dataloader import _BaseDataLoaderIter
+from torch.utils.hooks import RemovableHandle
 
 Hear = Callable[..., Any]
 
@@ -29,9 +33,25 @@ class Listener:
 
     def hear_backward_end(self, loss: torch.Tensor) -> None: ...
 
+    def hear_backward_failed(self, loss: torch.Tensor, error: BaseException) -> None: ...
+
     def hear_call(self, kind: str, thing: Any) -> None: ...
 
-    def hear_scale(self, loss: torch.Tensor) -> None: ...
+    def hear_scheduler(self, scheduler: Any, told: bool) -> None:
+        """`told`: it was given a metric or an epoch."""
+
+    def hear_clip(self) -> None: ...
+
+    def hear_clip_end(self, owner: Any) -> None:
+        """`owner`: a module or a tensor whose gradient was to be clipped, None where that cannot be told."""
+
+    def hear_made(self, optimiser: Optimizer) -> None: ...
+
+    def hear_step(self, optimiser: Optimizer, closure: Any) -> None: ...
+
+    def hear_step_end(self, optimiser: Optimizer) -> None: ...
+
+    def hear_scale(self, loss: torch.Tensor, enabled: bool) -> None: ...
 
     def hear_scaler_step(self, optimiser: Optimizer) -> None: ...
 
@@ -63,12 +83,14 @@ class Tap:
 
 
 LISTENERS: list[Listener] = []
-_taps: list[Tap] = []
+_taps: list[Tap | RemovableHandle] = []
 
 
 def join(listener: Listener) -> None:
     if not LISTENERS:
         _taps.extend(_open_taps())
+        # For all optimisers: one that was made only while the watch is open is heard as well.
+        _taps.extend((register_optimizer_step_pre_hook(_before_step), register_optimizer_step_post_hook(_after_step)))
     LISTENERS.append(listener)
 
 
@@ -138,17 +160,21 @@ def forget() -> None:
 def _open_taps() -> list[Tap]:
     taps = [
         Tap(torch.Tensor, "backward", _backward),
+        Tap(Optimizer, "__init__", _made),
         Tap(Optimizer, "zero_grad", _before("zero_grad")),
         Tap(nn.Module, "zero_grad", _before("zero_grad")),
         Tap(GradScaler, "scale", _scale),
         Tap(GradScaler, "step", _scaler_step),
-        Tap(GradScaler, "unscale_", _before("unscale")),
+        Tap(GradScaler, "unscale_", _unscale),
     ]
-    taps += [Tap(cls, "step", _before("scheduler")) for cls in _schedulers()]
-    for name in ("clip_grad_norm_", "clip_grad_value_"):
-        taps += [Tap(module, name, _before("clip")) for module in (nn.utils, nn.utils.clip_grad)]
+    taps += [Tap(cls, "step", _scheduler) for cls in _schedulers()]
+    # What clip_grad_norm_ calls is heard, and so is whoever had imported that one before.
+    inner = "_clip_grads_with_norm_" if hasattr(nn.utils.clip_grad, "_clip_grads_with_norm_") else "clip_grad_norm_"
+    for module, name in ((nn.utils.clip_grad, inner), (nn.utils.clip_grad, "clip_grad_value_"), (nn.utils, "clip_grad_value_")):
+        taps.append(Tap(module, name, _clip))
     if not _compiled_already():
         taps += [Tap(functional, name, functools.partial(_loss, name)) for name in LOSSES]
+        taps.append(Tap(torch.autograd, "grad", _before("gradient")))
     taps += [Tap(_BaseDataLoaderIter, "__next__", _batch), Tap(_BaseDataLoaderIter, "_next_index", _index)]
     return taps
 
@@ -173,7 +199,12 @@ def _backward(original: Hear) -> Hear:
     def backward(self: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
         for listener in LISTENERS:
             listener.hear_backward(self, kwargs)
-        result = original(self, *args, **kwargs)
+        try:
+            result = original(self, *args, **kwargs)
+        except BaseException as error:
+            for listener in LISTENERS:
+                listener.hear_backward_failed(self, error)
+            raise
         for listener in LISTENERS:
             listener.hear_backward_end(self)
         return result
@@ -184,8 +215,9 @@ def _backward(original: Hear) -> Hear:
 def _before(kind: str) -> Callable[[Hear], Hear]:
     def make(original: Hear) -> Hear:
         def call(thing: Any, *args: Any, **kwargs: Any) -> Any:
-            for listener in LISTENERS:
-                listener.hear_call(kind, thing)
+            if not torch.compiler.is_compiling():
+                for listener in LISTENERS:
+                    listener.hear_call(kind, thing)
             return original(thing, *args, **kwargs)
 
         return call
@@ -193,11 +225,91 @@ def _before(kind: str) -> Callable[[Hear], Hear]:
     return make
 
 
+def _made(original: Hear) -> Hear:
+    def make(self: Optimizer, *args: Any, **kwargs: Any) -> None:
+        original(self, *args, **kwargs)
+        for listener in LISTENERS:
+            listener.hear_made(self)
+
+    return make
+
+
+def _before_step(optimiser: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    if not torch.compiler.is_compiling():
+        # The optimiser itself is the first of the arguments.
+        closure = args[1] if len(args) > 1 else kwargs.get("closure")
+        for listener in LISTENERS:
+            listener.hear_step(optimiser, closure)
+
+
+def _after_step(optimiser: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    if not torch.compiler.is_compiling():
+        for listener in LISTENERS:
+            listener.hear_step_end(optimiser)
+
+
+# A scheduler may be made of others, and call their steps in its own.
+_scheduling: list[Any] = []
+
+
+def _scheduler(original: Hear) -> Hear:
+    def step(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if not _scheduling:
+            for listener in LISTENERS:
+                listener.hear_scheduler(self, bool(args or kwargs))
+        _scheduling.append(None)
+        try:
+            return original(self, *args, **kwargs)
+        finally:
+            _scheduling.pop()
+
+    return step
+
+
+def _clip(original: Hear) -> Hear:
+    def clip(*args: Any, **kwargs: Any) -> Any:
+        limit = args[1] if len(args) > 1 else kwargs.get("max_norm", kwargs.get("clip_value"))
+        # Without a limit it is a way to ask for the norm.
+        limited = limit is not None and limit != math.inf
+        heard = LISTENERS if limited and not torch.compiler.is_compiling() else ()
+        owner = _owner(args[0] if args else kwargs.get("parameters")) if heard else None
+        for listener in heard:
+            listener.hear_clip()
+        result = original(*args, **kwargs)
+        for listener in heard:
+            listener.hear_clip_end(owner)
+        return result
+
+    return clip
+
+
+def _owner(parameters: Any) -> Any:
+    """Whose parameters these are. A generator can be asked only once, and that is for the user."""
+    if isinstance(parameters, torch.Tensor):
+        return parameters
+    if isinstance(parameters, list | tuple):
+        return parameters[0] if parameters and isinstance(parameters[0], torch.Tensor) else None
+    if isinstance(parameters, GeneratorType) and parameters.gi_frame is not None:
+        names = parameters.gi_frame.f_locals
+        return _owner(names[".0"]) if ".0" in names else names.get("self")
+    return None
+
+
+def _unscale(original: Hear) -> Hear:
+    def unscale(self: GradScaler, *args: Any, **kwargs: Any) -> Any:
+        if self.is_enabled():
+            for listener in LISTENERS:
+                listener.hear_call("unscale", self)
+        return original(self, *args, **kwargs)
+
+    return unscale
+
+
 def _scale(original: Hear) -> Hear:
     def scale(self: GradScaler, outputs: Any) -> Any:
         if isinstance(outputs, torch.Tensor):
             for listener in LISTENERS:
-                listener.hear_scale(outputs)
+                listener.hear_scale(outputs, self.is_enabled())
         return original(self, outputs)
 
     return scale

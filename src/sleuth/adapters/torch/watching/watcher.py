@@ -4,39 +4,53 @@ Runs inside the user's training: every method is cheap, none may raise, and none
 """
 
 import functools
+import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Concatenate, ParamSpec
 
-import numpy as np
 import torch
 from torch import nn
 from torch.optim import Optimizer
 
 from sleuth.adapters.torch.watching import activity, taps
+from sleuth.adapters.torch.watching.calls import WITHOUT_GRAPH, Calls, phases
+from sleuth.adapters.torch.watching.depth import is_deep
 from sleuth.adapters.torch.watching.ear import Ears, Note
 from sleuth.adapters.torch.watching.ears import EARS
-from sleuth.adapters.torch.watching.gradient_states import GradientStates
+from sleuth.adapters.torch.watching.optimisers import Held, Optimisers
 from sleuth.adapters.torch.watching.pace import Pace
-from sleuth.adapters.torch.watching.places import Places, calling_frame
-from sleuth.adapters.torch.watching.weights import SAMPLED, Weights
+from sleuth.adapters.torch.watching.places import Places, calling_frame, users_line
+from sleuth.adapters.torch.watching.unit_notes import UnitNotes
+from sleuth.adapters.torch.watching.weights import SAMPLED, Measured
+from sleuth.core.guard import Guard
 from sleuth.core.location import Location
-from sleuth.core.observation import Role
+from sleuth.core.observation import Call, Pending, Role
 
 P = ParamSpec("P")
 Method = Callable[Concatenate["Watcher", P], None]
-# A loop that never steps must not fill the memory with what it called.
-MOST_CALLS = 4096
+# A loop that does not step says so after so many backwards, and again whenever they have doubled.
+LONG_WITHOUT_STEP = 32
+# Of a module's parameters: enough to see whether it has gradients at all.
+SOME = 16
+# Looks at which gradients are read to see whether somebody clears them by hand: a loop does so from the start, or never.
+READ_LOOKS = 8
+# Of the calls that no step followed.
+TAIL = 64
 # What noting one layer's output costs; measured by benchmarks/watch.py, too small to take the time of each.
 NOTE_SECONDS = 8e-7
+# Steps that a scene shows in full before its own.
+RECENT = 16
 
 
 @dataclass
 class Look:
     """A step seen in full. Rows as in core.statistics."""
 
-    tables: dict[Role, tuple[tuple[str, ...], np.ndarray]] = field(default_factory=dict)
+    tables: dict[Role, Measured] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -81,29 +95,37 @@ class Watcher(taps.Listener):
         *,
         every: int | None,
         overhead: float,
+        guard: Guard | None = None,
     ) -> None:
         self.model = model
+        self.guard = guard or Guard()
+        self.due: list[Callable[[], None]] = []  # what the user wants to happen at the next step; it may raise
+        self.scaled = False
+        self.stepping = 0
+        self._recent: deque[tuple[Any, ...]] = deque(maxlen=RECENT)
         self.gave_up: Exception | None = None
         self.own_seconds = 0.0
         self.steps = 0
         self.looks = 0
+        self.loss: float | torch.Tensor | None = None
+        self.left: tuple[Note, ...] = ()  # what the ears still had to tell when the watch ended
+        self.failed_backward = 0
         self._put = put
-        self.optimisers = list(optimisers)
-        self._number = {id(o): i for i, o in enumerate(self.optimisers)}
-        names = {id(p): path for path, p in model.named_parameters()}
-        self._weights = [Weights(o, names, i) for i, o in enumerate(self.optimisers)]
-        self._states = [GradientStates(w.parameters) for w in self._weights]
-        self._activity = activity.Activity(_leaf_paths(model))
+        self.optimisers = Optimisers(model, optimisers)
+        self._activity = activity.Activity(_leaf_paths(model), UnitNotes(model))
         self._pace = Pace(every=every, overhead=overhead)
+        self._asked = every is not None
         self._places = Places()
         self._ears = Ears(ear(self) for ear in EARS)
-        self._calls: list[str] = []
-        self._counts: dict[str, int] = {}
+        self._calls = Calls()
         self._losses: list[float | torch.Tensor] = []
-        self._calls_before = self._losses_before = 0
+        self._losses_before = 0
         self._unscaled: torch.Tensor | None = None
+        self._scaler_enabled = False
+        self._on_scale = False  # the gradients wait for a scaler to bring them back to their size
         self._look: Look | None = None
         self._inside_step = 0
+        self._step_frame = 0
         self._with_closure = False
         self._own_before = 0.0
         self._began = time.perf_counter()
@@ -113,15 +135,30 @@ class Watcher(taps.Listener):
         taps.join(self)
         self._undo.append(functools.partial(taps.leave, self))
         self._undo.append(taps.Root(self.model, self.hear_forward, self.hear_output).remove)
-        for optimiser in self.optimisers:
-            self._undo.append(optimiser.register_step_pre_hook(self._pre_hook).remove)
-            self._undo.append(optimiser.register_step_post_hook(self._post_hook).remove)
         self._undo.append(lambda: activity.stop_recording(self._activity))
         self._prepare()
 
     @property
     def looking(self) -> bool:
         return self._look is not None
+
+    @property
+    def inside_step(self) -> bool:
+        return self._inside_step > 0
+
+    @property
+    def inside_closure(self) -> bool:
+        return self._with_closure
+
+    def recent_steps(self) -> list[dict[str, Any]]:
+        """The last steps, oldest first, as plain values; NaN and Inf as text."""
+        keys = ("step", "optimiser", "loss", "lr", "calls", "seconds")
+        rows = [dict(zip(keys, row, strict=True)) for row in self._recent]
+        return [{**row, "loss": _text(row["loss"]), "lr": _text(row["lr"])} for row in rows]
+
+    def lines(self) -> dict[str, Location | None]:
+        """The user's line behind each kind of call, the latest that was new."""
+        return dict(self._places.lines)
 
     @property
     def deaf(self) -> list[str]:
@@ -131,8 +168,20 @@ class Watcher(taps.Listener):
         while self._undo:
             self._undo.pop()()
         self._ears.tell("close")
+        self.left = (*self.left, *self._ears.take(), *self._last_words())
         self._activity.drop()
         self._look = None
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """What was watched may be collected, though the watch is held on for its report."""
+        self._ears.let_go()
+        if self.gave_up is not None:
+            self.gave_up.__traceback__ = None
+        nothing = nn.Module()
+        self.model, self.optimisers = nothing, Optimisers(nothing, ())
+        self._activity = activity.Activity({}, UnitNotes(nothing))
+        self._losses, self._unscaled, self.loss = [], None, None
 
     @quietly
     def hear_forward(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
@@ -140,39 +189,59 @@ class Watcher(taps.Listener):
             kind = "forward" if self.model.training else "forward-in-eval"
         else:
             kind = "validate-in-train" if self.model.training else "validate"
-        self._say(kind)
+        self._calls.say(kind)
+        if kind in WITHOUT_GRAPH:
+            self._calls.note_input(args)
         self._places.note(kind, calling_frame(3))
         self._ears.tell("forward", args, kwargs)
 
     @quietly
     def hear_output(self, output: Any) -> None:
+        if isinstance(output, torch.Tensor) and not output.requires_grad:
+            self._calls.without_graph()
         self._ears.tell("output", output)
 
     # What torch's own classes tell.
 
     @quietly
     def hear_backward(self, loss: torch.Tensor, options: Mapping[str, Any]) -> None:
-        self._calls_before, self._losses_before = len(self._calls), len(self._losses)
-        self._say("backward")
+        self._losses_before = len(self._losses)
+        self._calls.say("backward")
         self._places.note("backward", calling_frame(2))
         if self._look is not None:
             self._activity.flush()
+        self.scaled = self._unscaled is not None
+        self._on_scale = self.scaled and self._scaler_enabled
         value, self._unscaled = (loss if self._unscaled is None else self._unscaled), None
+        self.loss = None
         if value.numel() == 1:
-            self._losses.append(value.detach().item() if value.is_cpu else value.detach())
-        for states in self._states:
+            self.loss = value.detach().item() if value.is_cpu else value.detach()
+            self._losses.append(self.loss)
+        for states in self.optimisers.states:
             states.before_backward()
         self._ears.tell("backward", loss, options)
 
-    @quietly
     def hear_backward_end(self, loss: torch.Tensor) -> None:
-        reached = [states.after_backward() for states in self._states]
+        self._backward_ended(loss)
+        if self.due and self._inside_step:  # a closure: the optimiser writes as soon as it returns
+            self.speak_up()
+
+    @quietly
+    def _backward_ended(self, loss: torch.Tensor) -> None:
+        reached = [states.after_backward(reading=self._reading) for states in self.optimisers.states]
         if not any(reached):  # the backward of another model
             self._losses = self._losses[: self._losses_before]
-            self._calls = self._calls[: self._calls_before]
-            self._counts["backward"] -= 1
-        else:
-            self._ears.tell("backward_end", loss)
+            self._calls.unsay("backward")
+            return
+        self._ears.tell("backward_end", loss)
+        backwards = self._calls.counts["backward"]
+        if backwards >= LONG_WITHOUT_STEP and backwards & (backwards - 1) == 0:
+            self.left = (*self.left, self._pending())
+
+    @quietly
+    def hear_backward_failed(self, loss: torch.Tensor, error: BaseException) -> None:
+        self.failed_backward = id(error)  # the error itself would keep the user's frames alive
+        self._ears.tell("backward_failed", loss)
 
     @quietly
     def hear_loss(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], returned: Any) -> None:
@@ -184,6 +253,8 @@ class Watcher(taps.Listener):
 
     @quietly
     def hear_batch(self, iterator: Any, batch: Any) -> None:
+        if iterator._num_yielded <= 1:
+            self.optimisers.begin_pass()
         self._ears.tell("batch", iterator, batch)
 
     @quietly
@@ -191,84 +262,168 @@ class Watcher(taps.Listener):
         frame = calling_frame(2)
         if frame.f_code.co_name == "_initial_step":  # a scheduler takes its first step when it is made
             return
-        if kind == "zero_grad" and isinstance(thing, Optimizer) and id(thing) not in self._number:
-            return
-        self._say(kind)
+        if kind == "zero_grad":
+            held = self.optimisers.known(thing)
+            if held is None and isinstance(thing, Optimizer):
+                return
+            for states in self.optimisers.states if held is None else (held.states,):
+                states.clear()
+        if kind == "unscale":
+            self._on_scale = False
+        self._calls.say(kind)
         self._places.note(kind, frame)
 
     @quietly
-    def hear_scale(self, loss: torch.Tensor) -> None:
-        self._unscaled = loss
+    def hear_made(self, optimiser: Optimizer) -> None:
+        self.optimisers.made(optimiser, users_line(calling_frame(2)))
+
+    @quietly
+    def hear_scheduler(self, scheduler: Any, told: bool) -> None:
+        frame = calling_frame(2)
+        if frame.f_code.co_name == "_initial_step":  # a scheduler takes its first step when it is made
+            return
+        optimiser = getattr(scheduler, "optimizer", None)
+        held = self.optimisers.find(optimiser) if isinstance(optimiser, Optimizer) else None
+        if held is None:
+            return
+        stepped = held.steps or held.carried or getattr(optimiser, "_opt_called", False)
+        kind = "told-scheduler" if told else "scheduler" if stepped else "first-scheduler"
+        self._calls.say(f"{kind}@{held.number}")
+        self._places.note(kind, frame)
+
+    @quietly
+    def hear_clip(self) -> None:
+        for states in self.optimisers.states:
+            states.settle()
+
+    @quietly
+    def hear_clip_end(self, owner: Any) -> None:
+        touched = {states.handle() for states in self.optimisers.states}
+        if "fresh" in touched:
+            kind = "clip-on-scaled-gradient" if self._on_scale else "clip"
+        elif "used" in touched:
+            kind = "clip-on-used-gradient"
+        elif "empty" in touched or self._has_no_gradient(owner):
+            kind = "clip-on-nothing"
+        else:
+            return
+        self._calls.say(kind)
+        self._places.note(kind, calling_frame(2))
+
+    def _has_no_gradient(self, owner: Any) -> bool:
+        """Is this a part of the model, and does nothing in it have a gradient?"""
+        some = list(islice(owner.parameters(), SOME)) if isinstance(owner, nn.Module) else [owner]
+        own = {id(p) for p in self.model.parameters()}
+        return any(id(p) in own for p in some) and all(p is None or p.grad is None for p in some)
+
+    @quietly
+    def hear_scale(self, loss: torch.Tensor, enabled: bool) -> None:
+        self._unscaled, self._scaler_enabled = loss, enabled
 
     @quietly
     def hear_scaler_step(self, optimiser: Optimizer) -> None:
+        held = self.optimisers.known(optimiser)
         # A step that took place has emptied the list.
-        if self._calls and not self._calls[-1].startswith("step") and id(optimiser) in self._number:
-            self._say("skipped")
+        if self._calls and not self._calls.last.startswith("step") and held is not None:
+            used = held.states.step(reading=False) == "step-on-used-gradient"
+            self._calls.say("skipped-on-used-gradient" if used else "skipped")
+            self._on_scale = False
 
-    # The optimisers. A subclass that calls super().step() makes hooks fire twice.
+    # The optimisers. A subclass that calls super().step() makes hooks fire twice, and so does one that wraps another.
 
-    def _pre_hook(self, optimiser: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        self._inside_step += 1
-        if self._inside_step == 1:
-            # The optimiser itself is the first of the arguments.
-            closure = args[1] if len(args) > 1 else kwargs.get("closure")
+    def hear_step(self, optimiser: Optimizer, closure: Any) -> None:
+        if self._inside_step and not _is_running(self._step_frame):  # a step that raised has no end
+            self._inside_step = 0
+        if self._inside_step:
+            self._inside_step += 1
+        elif self._finds(optimiser):
+            self._inside_step, self._step_frame = 1, id(sys._getframe(2))
             self._before_step(optimiser, closure is not None)
+            if self.due:
+                self.speak_up()
 
-    def _post_hook(self, optimiser: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        self._inside_step = max(self._inside_step - 1, 0)
+    def hear_step_end(self, optimiser: Optimizer) -> None:
+        self._inside_step -= 1
         if self._inside_step == 0:
             self._after_step(optimiser)
+        self._inside_step = max(self._inside_step, 0)
+
+    def _finds(self, optimiser: Optimizer) -> bool:
+        try:
+            return self.gave_up is None and self.optimisers.find(optimiser) is not None
+        except Exception as error:
+            self.gave_up = error
+            return False
+
+    def speak_up(self) -> None:
+        """The one place from which something of ours may raise into the user's code, because the user asked for it."""
+        due, self.due = self.due, []
+        try:
+            for act in due:
+                act()
+        except BaseException:
+            self._inside_step = 0
+            raise
 
     @quietly
     def _before_step(self, optimiser: Optimizer, closure: bool) -> None:
-        number = self._number[id(optimiser)]
+        held = self._holding(optimiser)
+        self.stepping = number = held.number
         self._with_closure = closure
         if not closure:
-            self._end_of_calls(number)
+            self._end_of_calls(held)
         self._places.note("step", calling_frame(3))
         self._ears.tell("before_step", number)
         if self._look is None:
             return
-        weights = self._weights[number]
+        weights = held.weights
         weights.refresh()
         if not closure:
             self._look.tables[Role.ACTIVATION] = self._activity.take()
-            self._look.tables[Role.GRADIENT] = weights.gradients()
+            self._look.tables[Role.GRADIENT] = weights.gradients(self._activity.deep)
         self._look.tables[Role.WEIGHT] = weights.weights()
         weights.keep()
 
     @quietly
     def _after_step(self, optimiser: Optimizer) -> None:
-        number = self._number[id(optimiser)]
+        held = self._holding(optimiser)
+        number = held.number
         if self._with_closure:  # forward and backward ran inside the step
-            self._end_of_calls(number)
+            self._end_of_calls(held)
+        held.states.after_step()
+        self._on_scale = False
         look = self._look
         if look is not None:
             activity.stop_recording(self._activity)
             if self._with_closure:
                 look.tables[Role.ACTIVATION] = self._activity.take()
-                look.tables[Role.GRADIENT] = self._weights[number].gradients()
-            look.tables[Role.UPDATE] = self._weights[number].updates()
+                look.tables[Role.GRADIENT] = held.weights.gradients(self._activity.deep)
+            look.tables[Role.UPDATE] = held.weights.updates()
             self.looks += 1
         self._ears.tell("after_step", number)
         now = time.perf_counter()
         lr = optimiser.param_groups[0].get("lr")
+        heard = self._calls.take(number)
+        self._recent.append((self.steps, number, self.loss, lr, list(heard.names), now - self._began))
+        met = self.optimisers.stepped(held, optimiser, self.steps)
+        notes: tuple[Note, ...] = () if met is None else (met,)
+        if any(length > 1 for length in heard.lengths):
+            notes += (functools.partial(phases, self.steps, number, heard, False),)
         self._put(
             Record(
                 self.steps,
                 number,
                 _mean(self._losses),
                 None if lr is None else float(lr),
-                tuple(self._calls),
+                heard.names,
                 tuple(self._places.take()),
                 now - self._began,
                 look,
-                self._counts,
-                self._ears.take(),
+                heard.counts,
+                (*notes, *(self._activity.take_notes(self.steps) if look is not None else ()), *self._ears.take()),
             )
         )
-        self._calls, self._losses, self._counts = [], [], {}
+        self._losses = []
         self._began = now
         self._pace.step_ended(self.steps, look is not None, self.own_seconds - self._own_before)
         self._own_before = self.own_seconds
@@ -279,19 +434,50 @@ class Watcher(taps.Listener):
         """Is the step that begins now looked at in full?"""
         if self._pace.looks_at(self.steps):
             self._look = Look()
+            self._activity.deep = is_deep(self.looks, self._asked)
             activity.start_recording(self._activity)
         else:
             self._look = None
 
-    def _end_of_calls(self, number: int) -> None:
+    @property
+    def _reading(self) -> bool:
+        return self._look is not None and self.looks < READ_LOOKS
+
+    def _holding(self, optimiser: Optimizer) -> Held:
+        held = self.optimisers.known(optimiser)
+        assert held is not None
+        return held
+
+    def _end_of_calls(self, held: Held) -> None:
         """Several optimisers may stand on the same parameters; only the one that steps uses the gradient."""
-        self._say(self._states[number].step())
+        self._calls.say(held.states.step(reading=self._reading))
         self.own_seconds += self._activity.notes * NOTE_SECONDS
 
-    def _say(self, kind: str) -> None:
-        self._counts[kind] = self._counts.get(kind, 0) + 1
-        if (not self._calls or self._calls[-1] != kind) and len(self._calls) < MOST_CALLS:
-            self._calls.append(kind)
+    def _pending(self) -> Pending:
+        heard = self._calls.heard(None)
+        return Pending(self.steps, heard.names[-TAIL:], dict(heard.counts), len(self.optimisers), self.optimisers.idle())
+
+    def _last_words(self) -> Iterator[Note]:
+        """What came after the last step."""
+        try:
+            heard = self._calls.heard(None)
+            yield from (Call(kind, self.steps, location, -1) for kind, location in self._places.take())
+            yield from phases(self.steps, -1, heard, after_last=True)
+            yield self._pending()
+        except Exception as error:
+            self.gave_up = self.gave_up or error
+
+
+def _is_running(frame_number: int) -> bool:
+    """Is this step still going on, around the one that begins? That one's own frame may have the number of one that is gone."""
+    frame: Any = sys._getframe(4)
+    while frame is not None and id(frame) != frame_number:
+        frame = frame.f_back
+    return frame is not None
+
+
+def _text(number: Any) -> str | None:
+    return None if number is None else repr(float(number))
 
 
 def _mean(losses: list[float | torch.Tensor]) -> float | torch.Tensor | None:

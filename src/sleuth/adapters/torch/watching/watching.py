@@ -3,7 +3,7 @@
 import math
 import os
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -11,8 +11,11 @@ from torch import nn
 from torch.optim import Optimizer
 
 from sleuth.adapters.torch.watching import taps
+from sleuth.adapters.torch.watching.ear import Note
+from sleuth.adapters.torch.watching.leaving import explain_leaving
 from sleuth.adapters.torch.watching.watcher import Record, Watcher
 from sleuth.core.adapter import Watching
+from sleuth.core.guard import Guard
 from sleuth.core.observation import Call, Frame, Observation, Role, Step
 from sleuth.core.statistics import norm_of
 
@@ -25,10 +28,18 @@ os.register_at_fork(after_in_child=taps.forget)
 
 
 class TorchWatching(Watching):
-    def __init__(self, model: nn.Module, optimisers: Sequence[Optimizer], *, every: int | None, overhead: float) -> None:
+    def __init__(
+        self,
+        model: nn.Module,
+        optimisers: Sequence[Optimizer],
+        *,
+        every: int | None,
+        overhead: float,
+        guard: Guard | None = None,
+    ) -> None:
         self._waiting: deque[Record] = deque()
         self._looks_waiting = 0
-        self._watcher = Watcher(model, optimisers, self._put, every=every, overhead=overhead)
+        self._watcher = Watcher(model, optimisers, self._put, every=every, overhead=overhead, guard=guard)
         self.dropped = 0
 
     @property
@@ -58,6 +69,10 @@ class TorchWatching(Watching):
     def close(self) -> None:
         self._watcher.close()
 
+    def explain(self, error: BaseException) -> Observation | None:
+        watcher = self._watcher
+        return explain_leaving(error, watcher.model, in_backward=watcher.failed_backward == id(error))
+
     def drain(self) -> list[Observation]:
         found: list[Observation] = []
         for _ in range(len(self._waiting)):
@@ -65,6 +80,10 @@ class TorchWatching(Watching):
             if record.look is not None:
                 self._looks_waiting -= 1
             found += _observations(record)
+        # Set once, by another thread, when the watch ends: to empty it at any other moment could throw it away.
+        if self._watcher.left:
+            left, self._watcher.left = self._watcher.left, ()
+            found += _made(left)
         return found
 
     def _put(self, record: Record) -> None:
@@ -79,18 +98,14 @@ class TorchWatching(Watching):
 def _observations(record: Record) -> Iterator[Observation]:
     for kind, location in record.places:
         yield Call(kind, record.step, location, record.optimiser)
-    for note in record.notes:
-        if isinstance(note, Observation):
-            yield note
-        else:
-            yield from note()
+    yield from _made(record.notes)
     norm = None
     tables = record.look.tables if record.look is not None else {}
-    for role, (paths, table) in tables.items():
+    for role, (paths, table, exponents) in tables.items():
         if role is Role.GRADIENT:
             norm = norm_of(table)
         if paths:
-            yield Frame(record.step, role, paths, table, sampled=record.sampled if role is Role.UPDATE else 0)
+            yield Frame(record.step, role, paths, table, exponents, sampled=record.sampled if role is Role.UPDATE else 0)
     yield Step(
         record.step,
         _finite(record.loss),
@@ -101,7 +116,16 @@ def _observations(record: Record) -> Iterator[Observation]:
         optimiser=record.optimiser,
         training="forward-in-eval" not in record.calls,
         seconds={"step": record.seconds},
+        heard=record.loss is not None,
     )
+
+
+def _made(notes: Iterable[Note]) -> Iterator[Observation]:
+    for note in notes:
+        if isinstance(note, Observation):
+            yield note
+        else:
+            yield from note()
 
 
 def _finite(loss: Any) -> float | None:

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from sleuth.core.adapter import Adapter
+from sleuth.core.columns import column_statistics
 from sleuth.core.errors import UnusableInput
 from sleuth.core.observation import ArrayFacts, Batch, Split
 from sleuth.core.statistics import Statistics
 from sleuth.core.subject import Parts
 from sleuth.core.tree import leaves
 from sleuth.core.words import kind_of
-from sleuth.probes.columns import column_statistics
 
 # Wider tables would make every batch a table of its own; single columns of them are not judged.
 MOST_FEATURES = 4096

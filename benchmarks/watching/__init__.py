@@ -1,0 +1,1 @@
+"""Parts of the benchmark of watching: trainings, ways of watching them, and steps taken in turns."""

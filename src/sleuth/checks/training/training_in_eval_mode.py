@@ -1,0 +1,95 @@
+"""The model is trained while dropout and batch-norm are switched off."""
+
+from collections.abc import Iterator
+
+from sleuth.core.check import Evidence, NotExamined, Seen, check
+from sleuth.core.loop import FORWARDS, UNHEARD, began, heard_steps, place_of
+from sleuth.core.observation import Modes, Step
+from sleuth.core.stage import Severity, Stage
+from sleuth.core.words import counted
+
+# Some steps may be meant: a last adjustment, a warm-up.
+LEAST_STEPS = 8
+SHARE = 0.1
+
+
+@check(
+    code="T413",
+    stage=Stage.TRAINING,
+    severity=Severity.WARNING,
+    reads=(Step, Modes),
+    explains=(
+        "overfitting",
+        "loss-not-decreasing",
+        "loss-diverges",
+        "loss-spikes",
+        "loss-not-finite",
+        "exploding-gradients",
+        "vanishing-gradients",
+        "weights-grow",
+        "underfitting",
+        "signal-grows-or-fades",
+    ),
+    title="The model is trained in evaluation mode",
+    why="""In evaluation mode dropout does nothing and batch-norm uses stored statistics instead of the batch's, which then never
+    follow the weights. Mostly model.eval() was called for a validation, and nobody called model.train() again.""",
+    fix="""Call model.train() at the start of every epoch, after each validation.""",
+    decided_by="the modes of dropout and batch-norm layers when the training calls the model",
+    symptoms=(
+        "model overfits in spite of dropout",
+        "dropout has no effect",
+        "batch norm statistics do not update",
+        "training gets worse after the first validation",
+        "forgot model.train",
+    ),
+)
+def training_in_eval_mode(
+    seen: Seen, *, least_steps: int = LEAST_STEPS, share: float = SHARE
+) -> Iterator[Evidence | NotExamined]:
+    steps = [step for own in heard_steps(seen).values() for step in own]
+    trained = sorted((s for s in steps if any(kind in s.calls for kind in FORWARDS)), key=lambda s: s.step)
+    if not trained:
+        yield NotExamined("calls of the model itself were not heard" if steps else UNHEARD)
+        return
+    # A step that also calls the model in training mode uses the other calls for something else, such as attacks.
+    asleep = [s for s in trained if "forward" not in s.calls]
+    modes = [m for m in seen.all(Modes) if m.graph]
+    resting = _resting([m for m in modes if not m.root])
+    if resting and len(asleep) >= least_steps and len(asleep) >= share * len(trained):
+        yield _evidence(seen, asleep[0], trained, resting, len(asleep))
+    elif (left := _left_behind([m for m in modes if m.root])) is not None:
+        paths, since = left
+        after = [s for s in trained if s.step >= since]
+        if len(after) >= least_steps and len(after) >= share * len(trained):
+            yield _evidence(seen, after[0], trained, paths, len(after))
+
+
+def _evidence(seen: Seen, first: Step, trained: list[Step], resting: list[tuple[str, str]], times: int) -> Evidence:
+    families = sorted({family for _, family in resting})
+    since = began(trained, first)
+    return Evidence(
+        summary=f"from {'the first step' if since is None else f'step {since}'} on, {times} of {len(trained)} training steps "
+        f"ran with {counted(len(resting), 'layer')} in evaluation mode ({', '.join(families)})",
+        where=resting[0][0] or None,
+        location=place_of(seen, "forward-in-eval") or place_of(seen, "forward"),
+        numbers={"in_eval": times, "steps": len(trained), "layers": len(resting)},
+        first_step=since,
+        last_step=trained[-1].step,
+        strength=times / len(trained),
+    )
+
+
+def _resting(modes: list[Modes]) -> list[tuple[str, str]]:
+    """Layers of parts that are trained, with their family."""
+    latest = modes[-1] if modes else None
+    return [] if latest is None else [(p, latest.families[p]) for p in latest.resting if p not in latest.frozen]
+
+
+def _left_behind(modes: list[Modes]) -> tuple[list[tuple[str, str]], int] | None:
+    """Dropout that was active in training and is no more, although the model as a whole is back in training mode. Whoever stops
+    only batch-norm on the way means it."""
+    if len(modes) < 2:
+        return None
+    first, latest = modes[0], modes[-1]
+    lost = [(p, latest.families[p]) for p in latest.resting if p in first.active and p not in latest.frozen]
+    return (lost, latest.step) if any(family == "dropout" for _, family in lost) else None

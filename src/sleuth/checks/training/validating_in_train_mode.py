@@ -1,0 +1,73 @@
+"""Dropout or batch-norm is active while the model is validated."""
+
+from collections.abc import Iterator
+
+from sleuth.core.check import Evidence, NotExamined, Seen, check
+from sleuth.core.loop import UNHEARD, heard_steps, place_of
+from sleuth.core.observation import Modes, Phase, Step
+from sleuth.core.stage import Confidence, Severity, Stage
+from sleuth.core.words import counted
+
+# Of the steps: calls without gradients before nearly every step belong to the training (a teacher, a target, an actor).
+SHARE = 0.5
+# Whoever asks the same thing again and again wants the noise of dropout.
+REPEATED = 0.5
+IN_TRAIN = "validate-in-train"
+
+
+@check(
+    code="T414",
+    stage=Stage.TRAINING,
+    severity=Severity.WARNING,
+    reads=(Step,),
+    explains=("validation-not-deterministic", "validation-too-good", "underfitting", "overfitting", "metric-misread"),
+    title="The model is validated in training mode",
+    why="""With dropout active the model answers with a part of itself, and with batch-norm in training mode its answer for one
+    sample depends on the others, while the validation data leak into the stored statistics. The figures are not those of the
+    model that will be used.""",
+    fix="""Call model.eval() before the validation and model.train() after it.""",
+    decided_by="the modes of dropout and batch-norm layers when the model is called without gradients",
+    symptoms=(
+        "validation is worse than it should be",
+        "validation accuracy is noisy",
+        "different results for the same input",
+        "forgot model.eval",
+        "validation loss jumps",
+    ),
+)
+def validating_in_train_mode(seen: Seen, *, share: float = SHARE) -> Iterator[Evidence | NotExamined]:
+    steps = [step for own in heard_steps(seen).values() for step in own]
+    phases = seen.all(Phase)
+    if not steps:
+        yield NotExamined(UNHEARD)
+        return
+    if not phases:
+        yield NotExamined("no validation was seen: the model was not called several times in a row without training")
+        return
+    modes = [m for m in seen.all(Modes) if not m.graph and m.root]
+    told = [m for m in modes if not m.recalibrating]
+    active = told[-1].active if told else ()
+    recalibrated = {m.step for m in modes if m.recalibrating}
+    suspects = [p for p in phases if _validates(p) and p.step not in recalibrated]
+    proper = sum(p.kind == "validate" for p in phases)
+    if not active or not suspects or proper >= len(suspects) or len(suspects) > share * seen.count(Step):
+        return
+    # One that came after the training may be something else that is meant.
+    if len(suspects) < 2 and not suspects[0].last:
+        return
+    families = sorted({told[-1].families[path] for path in active})
+    yield Evidence(
+        summary=f"{counted(len(suspects), 'time')} the model was validated ({sum(p.calls for p in suspects)} calls without "
+        f"gradients) while {counted(len(active), 'layer')} ({', '.join(families)}) acted as in training",
+        where=active[0] or None,
+        location=place_of(seen, IN_TRAIN),
+        numbers={"validations": len(suspects), "calls": sum(p.calls for p in suspects), "layers": len(active)},
+        confidence=Confidence.LIKELY if len(suspects) > 1 else Confidence.POSSIBLE,
+        last_step=suspects[-1].step,
+        strength=float(len(suspects)),
+    )
+
+
+def _validates(phase: Phase) -> bool:
+    """Before the first step a model may be prepared by showing it data."""
+    return phase.kind == IN_TRAIN and phase.step > 0 and phase.repeated < REPEATED * phase.calls

@@ -1,0 +1,50 @@
+"""Reading the user's loop off its steps: who stepped, after which calls, and from which lines."""
+
+from collections import defaultdict
+
+from sleuth.core.history import Seen
+from sleuth.core.location import Location
+from sleuth.core.observation import Call, Ending, Step
+
+# Why a check of the order of calls has nothing to say about an examination, where the loop is ours.
+UNHEARD = "the calls of a loop were not seen, only what its steps computed"
+FORWARDS = ("forward", "forward-in-eval")
+
+
+def heard_steps(seen: Seen) -> dict[int, list[Step]]:
+    """Steps by optimiser; only those whose calls were heard."""
+    found: dict[int, list[Step]] = defaultdict(list)
+    for step in seen.all(Step):
+        if step.calls:
+            found[step.optimiser].append(step)
+    return dict(found)
+
+
+def place_of(seen: Seen, *kinds: str, optimiser: int | None = None) -> Location | None:
+    """The first line from which one of these was called; that of one optimiser's steps, where it has one."""
+    calls = [c for c in seen.all(Call) if c.kind in kinds and c.location is not None]
+    mine = [c for c in calls if c.optimiser == optimiser]
+    return next((c.location for c in (*mine, *calls)), None)
+
+
+def since_backward(step: Step) -> tuple[str, ...]:
+    """What came between the last backward and the step."""
+    calls = step.calls[:-1]
+    places = [i for i, call in enumerate(calls) if call == "backward"]
+    return calls[places[-1] + 1 :] if places else calls
+
+
+def steps_before_backward(step: Step) -> bool:
+    """The step finds nothing, because the model was called again after the gradients were cleared and the backward is yet to
+    come."""
+    return step.calls[-1] == "step-on-erased-gradient" and any(call in FORWARDS for call in since_backward(step))
+
+
+def came_to_its_end(seen: Seen) -> bool:
+    return any(ending.how in ("completed", "stopped") for ending in seen.all(Ending))
+
+
+def began(steps: list[Step], first: Step) -> int | None:
+    """The step from which on it was so; None when the loop is written that way: then nothing was before it."""
+    early = steps[: max(2, len(steps) // 50)]
+    return None if first in early else first.step

@@ -1,0 +1,92 @@
+"""A run that was recorded, as arrays. Whoever keeps runs implements it; a report hands it on."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sleuth.core.errors import UnusableInput
+from sleuth.core.observation import Role
+from sleuth.core.scene import Scene
+from sleuth.core.statistics import COLUMNS
+
+
+class Curve(NamedTuple):
+    """NaN where nothing, or nothing finite, was seen."""
+
+    steps: np.ndarray
+    values: np.ndarray
+
+
+@dataclass(frozen=True)
+class Table:
+    """Statistics of the tensors of one role: `values[step, tensor, column]`. NaN where a tensor was not seen at a step."""
+
+    steps: np.ndarray
+    paths: tuple[str, ...]
+    columns: tuple[str, ...]
+    values: np.ndarray
+
+    def column(self, name: str) -> np.ndarray:
+        """One statistic, steps × tensors; beside the stored ones also std, rms and norm."""
+        if name in self.columns:
+            return self.values[:, :, self.columns.index(name)]
+        if name not in DERIVED:
+            raise UnusableInput(f"there is no statistic {name!r}; choose one of {', '.join((*self.columns, *DERIVED))}.")
+        count, mean, m2, nans, infs = (self.column(c) for c in ("count", "mean", "m2", "nans", "infs"))
+        finite = count - nans - infs
+        variance = np.divide(m2, finite, out=np.where(np.isnan(finite), np.nan, 0.0), where=finite > 0)
+        rms = np.sqrt(mean**2 + variance)
+        return {"std": np.sqrt(variance), "rms": rms, "norm": rms * np.sqrt(finite)}[name]
+
+    def to_dataframe(self) -> Any:
+        """A pandas.DataFrame: one row a step and tensor, one column a statistic."""
+        pandas = _pandas()
+        index = pandas.MultiIndex.from_product([self.steps, self.paths], names=["step", "tensor"])
+        names = (*self.columns, "std", "rms", "norm")
+        frame = pandas.DataFrame({name: self.column(name).ravel() for name in names}, index=index)
+        return frame.dropna(subset=["count"])
+
+
+DERIVED = ("std", "rms", "norm")
+
+
+class Recording(ABC):
+    @abstractmethod
+    def curves(self) -> dict[str, Curve]:
+        """Over the steps: loss, lr, gradient_norm, seconds, …, and what was logged, validation with `val_` in front.
+
+        A second optimiser's have `optimiser1.` in front, and so on. Only what was seen is there.
+        """
+
+    @abstractmethod
+    def statistics(self, role: Role) -> Table: ...
+
+    @abstractmethod
+    def scenes(self) -> tuple[int, ...]:
+        """The numbers of the steps that were kept whole."""
+
+    @abstractmethod
+    def scene(self, number: int) -> Scene: ...
+
+
+def curves_as_dataframe(curves: Mapping[str, Curve]) -> Any:
+    """One row a step, one column a curve."""
+    pandas = _pandas()
+    columns = {name: pandas.Series(curve.values, index=curve.steps) for name, curve in curves.items()}
+    unique = {name: series[~series.index.duplicated(keep="last")] for name, series in columns.items()}
+    return pandas.DataFrame(unique).rename_axis("step")
+
+
+def empty_table() -> Table:
+    return Table(np.zeros(0, dtype=np.int64), (), COLUMNS, np.zeros((0, 0, len(COLUMNS))))
+
+
+def _pandas() -> Any:
+    try:
+        import pandas
+    except ImportError:
+        raise UnusableInput("to_dataframe() needs pandas: pip install pandas (or use the NumPy arrays).") from None
+    return pandas

@@ -1,0 +1,82 @@
+"""Steps and frames as rows of numbers and back: a long run has millions of them, and most of what they say is always the same."""
+
+import dataclasses
+import struct
+import zlib
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any
+
+import numpy as np
+
+from sleuth.core.observation import Frame, Role, Step
+from sleuth.core.statistics import COLUMNS, EXPONENT_BINS, pack, unpack
+
+NUMBERS = ("step", "optimiser", "loss", "lr", "gradient_norm", "clipped_norm", "memory_bytes")
+REST = tuple(f.name for f in dataclasses.fields(Step) if f.name not in (*NUMBERS, "seconds"))
+LARGEST = 2**62  # of SQLite's whole numbers, with room
+
+Row = tuple[Any, ...]
+# Texts that come again and again are kept once: from the thing (told from others by its key) to the number of its text, and back.
+Keep = Callable[[Any, Hashable], int]
+Recall = Callable[[int], Any]
+
+
+def step_row(step: Step, keep: Keep) -> Row:
+    odd = {name: value for name in NUMBERS if not _is_plain(value := getattr(step, name))}
+    rest = {**{name: getattr(step, name) for name in REST}, **odd, "phases": tuple(step.seconds)}
+    numbers = (None if name in odd else getattr(step, name) for name in NUMBERS)
+    seconds = struct.pack(f"<{len(step.seconds)}d", *step.seconds.values())
+    return (*numbers, seconds, keep(rest, (*odd, *[_key(value) for value in rest.values()])))
+
+
+def step_of(row: Row, recall: Recall) -> Step:
+    *numbers, seconds, rest = row
+    known: dict[str, Any] = dict(recall(rest))
+    phases = known.pop("phases")
+    took: Mapping[str, float] = dict(zip(phases, np.frombuffer(seconds, dtype="<f8").tolist(), strict=True))
+    return Step(**{**dict(zip(NUMBERS, numbers, strict=True)), **known, "seconds": took})
+
+
+def frame_row(frame: Frame, keep: Keep) -> Row:
+    body = pack(frame.table).astype("<f4").tobytes()
+    # Most bins of most tensors are empty: what is left of them after packing is a tenth.
+    exponents = None if frame.exponents is None else zlib.compress(frame.exponents.astype("<i4").tobytes(), 1)
+    return frame.step, frame.role.value, keep(frame.paths, frame.paths), frame.sampled, body, exponents
+
+
+def frame_of(row: Row, recall: Recall) -> Frame:
+    step, role, paths, sampled, body, exponents = row
+    table = table_of(body)
+    return Frame(step, Role(role), recall(paths), table, _bins(exponents, len(table)), sampled)
+
+
+def table_of(body: bytes) -> np.ndarray:
+    return unpack(np.frombuffer(body, dtype="<f4").reshape(-1, len(COLUMNS)))
+
+
+def _bins(exponents: bytes | None, tensors: int) -> np.ndarray | None:
+    if exponents is None:
+        return None
+    size = tensors * EXPONENT_BINS * np.dtype("<i4").itemsize
+    # Version 1 did not compress. A stranger's file may unpack to anything: never to more than there can be.
+    plain = exponents if len(exponents) == size else zlib.decompressobj().decompress(exponents, size)
+    return np.frombuffer(plain, dtype="<i4").reshape(tensors, EXPONENT_BINS)
+
+
+def _key(value: Any) -> Hashable:
+    # Almost always a plain dictionary or a tuple of words.
+    return tuple(value.items()) if isinstance(value, dict) else value if isinstance(value, Hashable) else repr(value)
+
+
+def _is_plain(value: Any) -> bool:
+    """Does a column of SQLite give it back as it is? It has no NaN, and whole numbers end at 64 bits."""
+    match value:
+        case None:
+            return True
+        case bool():
+            return False
+        case int():
+            return abs(value) < LARGEST
+        case float():
+            return value == value
+    return False

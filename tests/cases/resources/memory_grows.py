@@ -1,0 +1,37 @@
+"""What the first layer says is kept for a picture: of every step since the beginning, or of the latest only."""
+
+from typing import Any
+
+from sleuth.testing import Kit, Loop
+from tests.material import digits
+
+SOURCE = "watch"
+PASSES = 40
+WIDTH = 512
+
+
+def sick(kit: Kit) -> Loop:
+    return _loop(kit, keeps_all=True)
+
+
+def healthy(kit: Kit) -> Loop:
+    return _loop(kit, keeps_all=False)
+
+
+def _loop(kit: Kit, keeps_all: bool) -> Loop:
+    kit.require("torch")
+    model, criterion = kit.mlp(64, WIDTH, 10), kit.loss("cross-entropy")
+    optimiser, loader = kit.optimiser(model, lr=1e-3), kit.loader(*digits(), batch_size=256)
+
+    def run(w: Any) -> None:
+        features: list[Any] = []
+        for _ in range(PASSES):
+            for x, y in loader:
+                optimiser.zero_grad()
+                criterion(model(x), y).backward()
+                optimiser.step()
+                if not keeps_all:
+                    features.clear()
+                features.append(model[0](x).detach())
+
+    return Loop(model, [optimiser], run)

@@ -1,0 +1,30 @@
+"""Digits and Adam: in one of the loops nobody wrote optimizer.step()."""
+
+from sleuth.testing import Kit, Loop
+from tests.material import digits
+
+SOURCE = "watch"
+
+
+def sick(kit: Kit) -> Loop:
+    return _loop(kit, step=False)
+
+
+def healthy(kit: Kit) -> Loop:
+    return _loop(kit, step=True)
+
+
+def _loop(kit: Kit, step: bool) -> Loop:
+    kit.require("torch")
+    model, loader, criterion = kit.mlp(64, 32, 10), kit.loader(*digits()), kit.loss("cross-entropy")
+    optimizer = kit.optimiser(model, "adam", lr=3e-3)
+
+    def run(w: object) -> None:
+        for _ in range(4):
+            for x, y in loader:
+                optimizer.zero_grad()
+                criterion(model(x), y).backward()
+                if step:
+                    optimizer.step()
+
+    return Loop(model, [optimizer], run)

@@ -1,0 +1,428 @@
+"""What is heard in a loop beside its steps: losses, classes, validation, batches, accumulated parts."""
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
+from torch.utils.data import DataLoader, Subset, TensorDataset
+
+import sleuth
+from sleuth.core.observation import Absent, Accumulation, Batch, Evaluation, LossCall, Predictions, Split
+from tests.material import digits
+from tests.watch.scenarios import X, Y, compiled, mlp
+
+
+def watched(model, optimiser, loop, **options):
+    """The history of a loop of `loop(w)`."""
+    with sleuth.watch(model, optimiser, directory=None, quiet=True, **options) as w:
+        loop(w)
+    assert not w.notes, w.notes
+    return w._engine.history
+
+
+def stepping(model, loss, steps=4, lr=1e-2, optimiser=None):
+    optimiser = optimiser or torch.optim.SGD(model.parameters(), lr)
+
+    def loop(w):
+        for _ in range(steps):
+            optimiser.zero_grad()
+            loss().backward()
+            optimiser.step()
+
+    return watched(model, optimiser, loop)
+
+
+def data(rows=slice(None)):
+    x, y = digits()
+    return torch.as_tensor(x[rows]), torch.as_tensor(y[rows])
+
+
+def test_a_loss_is_described_as_an_examination_would() -> None:
+    model = nn.Sequential(mlp(), nn.Softmax(-1))
+    calls = stepping(model, lambda: functional.cross_entropy(model(X), Y)).many(LossCall)
+    assert len(calls) == 3
+    call = calls[0]
+    output, target = call.argument("output"), call.argument("target")
+    assert (call.name, call.family, call.reduction, call.output_shape) == ("cross_entropy", "cross-entropy", "mean", ())
+    assert call.value == call.returned
+    assert call.location.text.startswith("calls = stepping(model, lambda: functional.cross_entropy")
+    assert (output.facts.shape, output.producer, output.producer_axis) == ((64, 4), "softmax", 1)
+    assert output.axis_sums[1] == pytest.approx((1, 1), abs=1e-5)
+    assert target.facts.dtype == "int64"
+    assert target.facts.statistics.max == 3
+
+
+@pytest.mark.parametrize(
+    ("make", "producer", "axis", "behind"),
+    [
+        (lambda z: z.log_softmax(0), "log_softmax", 0, None),
+        (lambda z: torch.sigmoid(torch.softmax(z, 1)).clamp(0, 1).view(-1, 4), "sigmoid", None, "softmax"),
+        (lambda z: functional.relu6(z).float().contiguous(), "relu6", None, None),
+        (lambda z: functional.hardtanh(z, -2, 2), None, None, None),
+        (lambda z: z.softmax(1) + 1, None, None, None),
+    ],
+)
+def test_what_squashed_an_output_is_read_from_its_graph(make, producer, axis, behind) -> None:
+    model = mlp()
+    call = stepping(model, lambda: functional.mse_loss(make(model(X)), torch.ones(64, 4))).many(LossCall)[0]
+    output = call.argument("output")
+    assert (output.producer, output.producer_axis, output.behind) == (producer, axis, behind)
+
+
+def test_a_loss_behind_weights_sums_and_scales_is_found() -> None:
+    model = mlp()
+    scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
+
+    def loss():
+        scores = model(X)
+        kept = functional.cross_entropy(scores, Y) * 0.5 + functional.mse_loss(scores, torch.zeros(64, 4))
+        return scaler.scale(kept)
+
+    history = stepping(model, loss, steps=1)
+    calls = history.many(LossCall)
+    assert [c.name for c in calls] == ["cross_entropy", "mse_loss"]
+    assert calls[0].value == calls[1].value == pytest.approx(0.5 * calls[0].returned + calls[1].returned, rel=1e-5)
+
+
+def test_a_loss_that_nobody_sends_backward_is_not_reported() -> None:
+    """A metric with a graph, one without, another model's training, and a critic's loss for the watched model's samples."""
+    model, other = mlp(), mlp()
+    second = torch.optim.SGD(other.parameters(), 1e-2)
+
+    def loss():
+        scores = model(X)
+        functional.l1_loss(scores, torch.zeros(64, 4))
+        with torch.no_grad():
+            functional.mse_loss(scores, torch.zeros(64, 4))
+        second.zero_grad()
+        functional.huber_loss(other(X), torch.zeros(64, 4)).backward()
+        second.step()
+        return functional.cross_entropy(scores, Y)
+
+    history = stepping(model, loss)
+    assert {c.name for c in history.many(LossCall)} == {"cross_entropy"}
+    assert {p.outputs for p in history.many(Predictions)} == {4}
+
+
+def test_of_two_sides_the_one_with_a_graph_is_the_output() -> None:
+    model = mlp()
+    call = stepping(model, lambda: functional.mse_loss(torch.ones(64, 4), model(X))).many(LossCall)[0]
+    assert call.argument("output").facts.path == "target"
+    assert call.argument("target").facts.path == "input"
+
+
+def test_what_the_model_made_itself_is_no_target() -> None:
+    model = mlp()
+    call = stepping(model, lambda: functional.mse_loss(model(X), model(X + 0.1))).many(LossCall)[0]
+    assert call.argument("target") is None
+
+
+@pytest.mark.filterwarnings("ignore:Using a target size")
+def test_every_pair_that_is_wanted_is_no_broadcast() -> None:
+    model = mlp()
+    pairs = stepping(model, lambda: functional.mse_loss(model(X)[:, None], torch.ones(1, 64, 4))).many(LossCall)
+    assert pairs[0].broadcast is None
+    blown = stepping(model, lambda: functional.mse_loss(model(X)[:, :1], torch.ones(64))).many(LossCall)
+    assert blown[0].broadcast == (64, 64)
+
+
+def test_a_loss_by_hand_is_absent_and_says_why() -> None:
+    model = mlp()
+    history = stepping(model, lambda: (model(X) ** 2).mean())
+    assert not history.has(LossCall)
+    assert "written by hand" in history.why_absent(LossCall)
+
+
+def test_a_loss_that_cannot_be_listened_to_is_absent_and_says_why() -> None:
+    torch._dynamo.reset()
+    training = compiled()
+    loop = training.loop()
+    next(loop)
+
+    def run(w):
+        for _ in range(4):
+            next(loop)
+
+    history = watched(training.model, training.optimisers, run)
+    training.closing()
+    torch._dynamo.utils.counters.clear()
+    assert not history.has(LossCall)
+    assert "compiled" in history.why_absent(LossCall)
+
+
+def test_a_lost_loss_is_the_untrained_models_only_at_the_first_step() -> None:
+    model = mlp()
+    number = iter(range(10))
+    history = stepping(model, lambda: functional.cross_entropy(model(X) * (float("nan") if next(number) else 1.0), Y))
+    assert [c.value is None for c in history.many(LossCall)] == [False]
+
+
+def test_listening_runs_no_checkpointed_forward_again() -> None:
+    model, runs = mlp(), []
+
+    def part(x):
+        runs.append(1)
+        return torch.softmax(model(x), 1)
+
+    stepping(model, lambda: functional.cross_entropy(checkpoint(part, X, use_reentrant=False), Y), steps=3)
+    assert len(runs) == 6
+
+
+def test_calls_are_few_however_long_the_training() -> None:
+    model = mlp()
+    history = stepping(model, lambda: functional.cross_entropy(model(X), Y), steps=300)
+    assert history.count(LossCall) == 3
+    assert 30 < history.count(Predictions) < 60
+
+
+def test_classes_are_counted_without_what_the_loss_ignores() -> None:
+    model = mlp()
+    found = stepping(model, lambda: functional.cross_entropy(model(X), Y, ignore_index=1)).many(Predictions)[0]
+    kept = int((Y != 1).sum())
+    assert found.samples == sum(found.predicted.values()) == kept < 64
+    assert found.targets == {int(c): int((Y == c).sum()) for c in (0, 2, 3)}
+
+
+def test_classes_of_pixels_stand_on_axis_one() -> None:
+    model = nn.Conv2d(1, 3, 1)
+    images, masks = torch.rand(8, 1, 40, 40), torch.randint(0, 3, (8, 40, 40))
+    scores = model(images).detach()
+    found = stepping(model, lambda: functional.cross_entropy(model(images), masks)).many(Predictions)[0]
+    assert found.outputs == 3
+    assert 1000 < found.samples <= 4096
+    assert found.right / found.samples == pytest.approx((scores.argmax(1) == masks).float().mean().item(), abs=0.05)
+
+
+def test_one_output_answers_yes_or_no() -> None:
+    model = nn.Linear(12, 1)
+    target = (X[:, :1] > 0).float()
+    right = int(((model(X) > 0) == (target > 0)).sum())
+    found = stepping(model, lambda: functional.binary_cross_entropy_with_logits(model(X), target)).many(Predictions)[0]
+    assert (found.outputs, found.samples, found.right) == (2, 64, right)
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        lambda scores: functional.binary_cross_entropy_with_logits(scores, torch.ones(64, 4)),
+        lambda scores: functional.cross_entropy(scores, torch.full((64, 4), 0.25)),
+        lambda scores: functional.binary_cross_entropy_with_logits(scores[:, 0], torch.full((64,), 0.3)),
+        lambda scores: (functional.cross_entropy(scores, Y, reduction="none") * X[:, 0]).mean(),
+    ],
+    ids=["several labels at once", "probabilities", "a soft yes", "weighed by hand"],
+)
+def test_where_no_one_class_is_right_nothing_is_counted(loss) -> None:
+    model = mlp()
+    assert not stepping(model, lambda: loss(model(X))).has(Predictions)
+
+
+def plain(scores, y):
+    return functional.cross_entropy(scores, y)
+
+
+def evaluate(model, batches, loss=plain):
+    model.eval()
+    total = right = samples = 0
+    with torch.no_grad():
+        for x, y in batches:
+            scores = model(x)
+            total += loss(scores, y).item() * len(y)
+            right += int((scores.argmax(1) == y).sum())
+            samples += len(y)
+    model.train()
+    return total / samples, right / samples
+
+
+def with_validation(train, evaluated, epochs=2, loss=plain):
+    """Evaluations that were measured, and what the loop itself computed."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Dropout(0.1), nn.Linear(32, 10))
+    optimiser = torch.optim.Adam(model.parameters(), 3e-3)
+    own = []
+
+    def loop(w):
+        for _ in range(epochs):
+            for x, y in train():
+                optimiser.zero_grad()
+                functional.cross_entropy(model(x), y).backward()
+                optimiser.step()
+            own.append([evaluate(model, batches(), loss) for batches in evaluated])
+
+    return watched(model, optimiser, loop), own
+
+
+def test_validation_is_recognised_and_measured() -> None:
+    train, validation = TensorDataset(*data(slice(0, 1400))), TensorDataset(*data(slice(1400, None)))
+    loaders = DataLoader(train, 32, shuffle=True), DataLoader(validation, 64)
+    history, own = with_validation(lambda: loaders[0], [lambda: loaders[1]])
+    found = history.many(Evaluation)
+    assert [e.split for e in found] == [Split.VALIDATION] * 2
+    assert [e.step for e in found] == [44, 88]
+    for evaluation, ((loss, accuracy),) in zip(found, own, strict=True):
+        assert evaluation.metrics["loss"] == pytest.approx(loss, rel=1e-5)
+        assert evaluation.metrics["accuracy"] == pytest.approx(accuracy)
+    counted = [p for p in history.many(Predictions) if p.split is Split.VALIDATION]
+    assert [p.samples for p in counted] == [397, 397]
+
+
+def test_an_evaluation_of_the_training_data_is_no_validation() -> None:
+    train, validation = TensorDataset(*data(slice(0, 1400))), TensorDataset(*data(slice(1400, None)))
+    loaders = DataLoader(train, 32, shuffle=True), DataLoader(train, 64), DataLoader(validation, 64)
+    history, own = with_validation(lambda: loaders[0], [lambda: loaders[1], lambda: loaders[2]], epochs=1)
+    found = {e.split: e.metrics["loss"] for e in history.many(Evaluation)}
+    assert found[Split.TRAIN] == pytest.approx(own[0][0][0], rel=1e-5)
+    assert found[Split.VALIDATION] == pytest.approx(own[0][1][0], rel=1e-5)
+
+
+def test_parts_of_one_set_are_told_apart() -> None:
+    """By random_split; by two samplers on one set they cannot be, and then nothing is said."""
+    whole = TensorDataset(*data())
+    parts = Subset(whole, range(1400)), Subset(whole, range(1400, 1797))
+    history, _ = with_validation(lambda: DataLoader(parts[0], 64), [lambda: DataLoader(parts[1], 64)], epochs=1)
+    assert [e.split for e in history.many(Evaluation)] == [Split.VALIDATION]
+    drawn = [torch.utils.data.SubsetRandomSampler(part) for part in (range(1400), range(1400, 1797))]
+    loaders = [DataLoader(whole, 64, sampler=sampler) for sampler in drawn]
+    history, _ = with_validation(lambda: loaders[0], [lambda: loaders[1]], epochs=1)
+    assert not history.has(Evaluation)
+
+
+def test_arrays_without_a_loader_are_validated_too() -> None:
+    x, y = data()
+    full, rest = (x[:1400], y[:1400]), (x[1400:], y[1400:])
+    history, own = with_validation(lambda: [full] * 10, [lambda: [full], lambda: [rest]], epochs=1)
+    found = {e.split: e.metrics["loss"] for e in history.many(Evaluation)}
+    assert found == pytest.approx({Split.TRAIN: own[0][0][0], Split.VALIDATION: own[0][1][0]}, rel=1e-5)
+
+
+def test_another_loss_than_that_of_training_is_not_compared_with_it() -> None:
+    def smoothed(scores, y):
+        return functional.cross_entropy(scores, y, label_smoothing=0.1)
+
+    batches = [data(slice(0, 64))]
+    history, _ = with_validation(lambda: [data(slice(64, 256))] * 5, [lambda: batches], loss=smoothed)
+    assert not history.has(Evaluation)
+
+
+def test_teachers_targets_and_samples_are_no_validation() -> None:
+    torch.manual_seed(0)
+    student = nn.Sequential(nn.Linear(12, 16), nn.ReLU(), nn.Linear(16, 4))
+    teacher = copy.deepcopy(student).eval()
+    optimiser = torch.optim.SGD(student.parameters(), 0.1)
+
+    def loop(w):
+        for _ in range(5):
+            with torch.no_grad():
+                soft = teacher(X).softmax(1)
+                functional.mse_loss(teacher(X), torch.zeros(64, 4))
+                student.eval()
+                target = student(X)
+                student.train()
+            optimiser.zero_grad()
+            (functional.mse_loss(student(X).softmax(1), soft) + functional.mse_loss(student(X), target)).backward()
+            optimiser.step()
+
+    assert not watched(student, optimiser, loop).has(Evaluation)
+
+
+def test_a_penalty_beside_the_loss_keeps_the_accuracy_only() -> None:
+    torch.manual_seed(0)
+    model = nn.Linear(64, 10)
+    optimiser = torch.optim.SGD(model.parameters(), 0.1)
+
+    def loop(w):
+        for _ in range(5):
+            x, y = data(slice(0, 256))
+            optimiser.zero_grad()
+            (functional.cross_entropy(model(x), y) + 0.1 * model.weight.norm()).backward()
+            optimiser.step()
+        evaluate(model, [data(slice(256, 512))])
+
+    assert [set(e.metrics) for e in watched(model, optimiser, loop).many(Evaluation)] == [{"accuracy"}]
+
+
+def test_the_first_batches_are_described() -> None:
+    x, y = data()
+    loader = DataLoader(TensorDataset(x, y), 32, shuffle=True)
+    history, _ = with_validation(lambda: loader, [], epochs=1)
+    batches = history.many(Batch)
+    assert 8 <= len(batches) <= 24
+    assert {b.split for b in batches} == {Split.TRAIN}
+    assert batches[0].inputs[0].shape == (32, 64)
+    assert batches[0].features.shape[0] == 64
+    assert sum(batches[0].labels.values()) == 32
+
+
+@pytest.mark.parametrize("kind", ["two forwards", "made by a model", "a list of samples", "sorted by class"])
+def test_where_the_data_cannot_be_told_no_batch_is_described(kind: str) -> None:
+    torch.manual_seed(0)
+    model, before = mlp(), nn.Linear(12, 12)
+
+    class Listed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = model
+
+        def forward(self, samples):
+            return self.inner(torch.stack(samples))
+
+    listed = Listed()
+    zeros = X[Y == 0]
+    losses = {
+        "two forwards": lambda: functional.mse_loss(model(X), torch.ones(64, 4)) + model(X + 1).mean(),
+        "made by a model": lambda: functional.cross_entropy(model(before(X)), Y),
+        "a list of samples": lambda: functional.cross_entropy(listed(list(X)), Y),
+        "sorted by class": lambda: functional.cross_entropy(model(zeros), torch.zeros(len(zeros), dtype=torch.long)),
+    }
+    history = stepping(listed if kind.startswith("a list") else model, losses[kind], steps=10)
+    assert not any(b.labels for b in history.many(Batch))
+    assert kind == "sorted by class" or not history.has(Batch)
+
+
+def test_parts_of_a_step_are_noted_with_what_went_backward() -> None:
+    model = mlp()
+    optimiser = torch.optim.SGD(model.parameters(), 0.1)
+
+    def loop(w):
+        for _ in range(3):
+            for rows in (slice(0, 32), slice(32, 64)):
+                (functional.cross_entropy(model(X[rows]), Y[rows]) / 2).backward()
+            optimiser.step()
+            optimiser.zero_grad()
+
+    found = watched(model, optimiser, loop).many(Accumulation)
+    assert len(found) == 3
+    assert not any(step.touched for step in found)
+    assert all(part.value == pytest.approx(part.returned / 2) for step in found for part in step.parts)
+    assert [step.forwards for step in found] == [2, 2, 2]
+
+
+def test_a_gradient_that_was_changed_by_hand_is_noticed() -> None:
+    model = mlp()
+    optimiser = torch.optim.SGD(model.parameters(), 0.1)
+
+    def loop(w):
+        for _ in range(3):
+            for rows in (slice(0, 32), slice(32, 64)):
+                functional.cross_entropy(model(X[rows]), Y[rows]).backward()
+            for p in model.parameters():
+                p.grad.data /= 2
+            optimiser.step()
+            optimiser.zero_grad()
+
+    assert all(step.touched for step in watched(model, optimiser, loop).many(Accumulation))
+
+
+def test_absence_is_an_observation_that_a_replay_has_too(tmp_path) -> None:
+    model = mlp()
+    optimiser = torch.optim.SGD(model.parameters(), 1e-2)
+    with sleuth.watch(model, optimiser, directory=tmp_path, quiet=True) as w:
+        for _ in range(4):
+            optimiser.zero_grad()
+            (model(X) ** 2).mean().backward()
+            optimiser.step()
+    live, again = w.report(), sleuth.load(next(tmp_path.iterdir()))
+    assert live.not_examined["double-softmax"] == again.not_examined["double-softmax"]
+    assert Absent.__name__ not in live.clear
