@@ -64,4 +64,9 @@ def narrow() -> Training:
     return classifying(nn.Sequential(*layers), torch.randn(4, 8), 8)
 
 
-TRAININGS = {"MLP 784-512-256-10": mlp, "CNN 3 blocks 32×32": cnn, "transformer 3 layers": transformer, "300 narrow layers": narrow}
+TRAININGS = {
+    "MLP 784-512-256-10": mlp,
+    "CNN 3 blocks 32×32": cnn,
+    "transformer 3 layers": transformer,
+    "300 narrow layers": narrow,
+}

@@ -50,7 +50,7 @@ class Sleeping:
 
     def __enter__(self) -> None:
         self._module_call = nn.Module.__call__
-        open_taps = [*taps._taps, *taps.Root._taps.values()]
+        open_taps = [tap for tap in (*taps._taps, *taps.Root._taps.values()) if isinstance(tap, taps.Tap)]
         self._places = [(tap._holder, tap._name, vars(tap._holder)[tap._name]) for tap in open_taps]
         for tap in open_taps:
             tap.remove()
@@ -88,7 +88,9 @@ def documents(training: Training) -> Iterator[Callable[[], Any]]:
     handles: list[Any] = []
     for name, module in training.model.named_modules():
         if not module._modules:
-            handles.append(module.register_forward_hook(lambda m, i, o, n=name: note(n, o) if isinstance(o, torch.Tensor) else None))
+            handles.append(
+                module.register_forward_hook(lambda m, i, o, n=name: note(n, o) if isinstance(o, torch.Tensor) else None)
+            )
     for name, parameter in training.model.named_parameters():
         handles.append(parameter.register_hook(lambda g, n=name: note(f"gradient {n}", g)))
 
@@ -149,7 +151,10 @@ def wandb(training: Training) -> Iterator[Callable[[], Any]]:
 def others() -> dict[str, Way | str]:
     """By name; a text says why one is left out."""
     found: dict[str, Way | str] = {"statistics of the documents": documents, "detect_anomaly": anomaly}
-    for name, way, package in (("TensorBoard histograms", tensorboard, "tensorboard"), ("wandb.watch(log='all')", wandb, "wandb")):
+    for name, way, package in (
+        ("TensorBoard histograms", tensorboard, "tensorboard"),
+        ("wandb.watch(log='all')", wandb, "wandb"),
+    ):
         there = importlib.util.find_spec(package) is not None
         found[name] = way if there else f"{package} is not installed (pip install -r requirements/bench.txt)"
     return found

@@ -16,10 +16,10 @@ LEAST_VALIDATIONS = 6
 # After the best one; an unlucky validation or two come and go.
 LEAST_SINCE = 3
 # Of the best validation loss, and of the loss that the training began with: less is not worth stopping for.
-RISE = 0.0
-RISE_OF_START = 0.0
+RISE = 0.1
+RISE_OF_START = 0.02
 # Standard errors.
-ERRORS = 0.0
+ERRORS = 4.0
 # Of the training loss at the best validation: what training must have gained since.
 STILL_LEARNED = 0.05
 # The steps around a moment that tell the training loss there, as a share of all.

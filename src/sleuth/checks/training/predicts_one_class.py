@@ -112,7 +112,10 @@ def _still_at_work(steps: list[Step]) -> bool:
     if rates and rates[-1] > WARMING * rates[len(rates) // 2] and rates[-1] >= 0.99 * max(rates):
         return True
     losses = np.array([step.loss for step in steps if step.loss is not None])
-    before, last = np.split(losses[-2 * (len(losses) // 4) :], 2)
+    quarter = len(losses) // 4
+    if quarter == 0:
+        return True
+    before, last = losses[-2 * quarter : -quarter], losses[-quarter:]
     fall = float(before.mean() - last.mean())
     error = float(np.sqrt((before.var() + last.var()) / max(len(last), 1)))
     return fall > ERRORS * error and fall > FALLS * abs(float(before.mean()))

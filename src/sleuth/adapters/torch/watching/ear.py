@@ -94,7 +94,17 @@ class Ear:
         """The watch ends."""
 
 
-EVENTS: tuple[str, ...] = ("forward", "output", "loss", "backward", "backward_end", "backward_failed", "index", "batch", "before_step")
+EVENTS: tuple[str, ...] = (
+    "forward",
+    "output",
+    "loss",
+    "backward",
+    "backward_end",
+    "backward_failed",
+    "index",
+    "batch",
+    "before_step",
+)
 EVENTS += ("after_step", "take", "close")
 
 

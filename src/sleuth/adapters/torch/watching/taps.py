@@ -113,7 +113,9 @@ class Root:
     ) -> None:
         self.model, self.hear, self.hear_output = model, hear, hear_output
         if type(model) not in self._taps:
-            self._taps[type(model)] = Tap(type(model), "__call__", _root_call)
+            # On nn.Module itself there is nothing above that could be looked up.
+            make = _root_call if type(model) is not nn.Module else _bare_root_call
+            self._taps[type(model)] = Tap(type(model), "__call__", make)
         self._open.append(self)
 
     def remove(self) -> None:
@@ -135,8 +137,12 @@ class Root:
                 root.hear_output(output)
 
 
-def _root_call(original: Hear) -> Hear:
-    inherited = original is nn.Module.__call__
+def _bare_root_call(original: Hear) -> Hear:
+    return _root_call(original, inherited=False)
+
+
+def _root_call(original: Hear, inherited: bool | None = None) -> Hear:
+    inherited = original is nn.Module.__call__ if inherited is None else inherited
 
     def call(module: nn.Module, *args: Any, **kwargs: Any) -> Any:
         if torch.compiler.is_compiling():
