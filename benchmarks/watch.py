@@ -81,7 +81,8 @@ def verdict(value: float, bar: float) -> str:
 def every_step(make: Callable[[], Training], steps: int) -> str:
     turns = in_turns(make, ways.watch(every=1), steps)
     own = ways.Sleeping.watch.thread_seconds / sum(turns.plain)
-    return f"{turns.ratio:6.3f} × a step {verdict(turns.ratio, EVERY_BAR)}; quickest steps {turns.least:.3f} ×; our thread {own:.1%} of the time beside it"
+    mine = f"{turns.ratio:6.3f} × a step {verdict(turns.ratio, EVERY_BAR)}; quickest steps {turns.least:.3f} ×"
+    return f"{mine}; our thread {own:.1%} of the time beside it"
 
 
 def by_default(make: Callable[[], Training], steps: int) -> str:

@@ -13,9 +13,8 @@ from torch import nn
 from torch.optim import optimizer as optim
 
 import sleuth
-from sleuth.adapters.torch.watching import taps
-
 from benchmarks.watching.trainings import Training
+from sleuth.adapters.torch.watching import taps
 
 # A context that is entered around the whole and yields the step to take.
 Way = Callable[[Training], contextlib.AbstractContextManager[Callable[[], Any]]]
@@ -29,10 +28,13 @@ def plain(training: Training) -> Iterator[Callable[[], Any]]:
 def watch(**options: Any) -> Way:
     @contextlib.contextmanager
     def way(training: Training) -> Iterator[Callable[[], Any]]:
-        with tempfile.TemporaryDirectory() as folder:
-            with sleuth.watch(training.model, training.optimiser, directory=folder, quiet=True, **options) as w:
-                Sleeping.watch = w
-                yield training.step
+        model, optimiser = training.model, training.optimiser
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            sleuth.watch(model, optimiser, directory=folder, quiet=True, **options) as w,
+        ):
+            Sleeping.watch = w
+            yield training.step
 
     return way
 

@@ -122,9 +122,9 @@ def watch(
     layer names to what their outputs must be, such as `{"encoder.*": sleuth.Expect(shape=(None, 64), low=-10, high=10)}`; one
     that breaks is noted in the report, and under "stop" the layer's call raises `sleuth.Violated`.
     """
+    from sleuth.acting import require_on_error
     from sleuth.adapters import adapter_for
     from sleuth.checks import all_checks
-    from sleuth.acting import require_on_error
     from sleuth.live import Watch
 
     if every is not None and every < 1:

@@ -84,7 +84,7 @@ class Thinned:
 
 
 class History:
-    """Steps and frames of several optimisers are thinned apart: where they take turns, every second entry is one and the same's."""
+    """Steps and frames of several optimisers are thinned apart: where two take turns, every second entry is the same one's."""
 
     def __init__(self) -> None:
         self._many: dict[Any, dict[Group, Thinned]] = {}
