@@ -1,6 +1,7 @@
 """Kits, cases and the account of what each case examined."""
 
 import random
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -61,6 +62,15 @@ def seeded() -> None:
     random.seed(0)
     np.random.seed(0)
     torch.manual_seed(0)
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_compiled():
+    """A watch asks whether torch compiled something before: not in a test before this one."""
+    yield
+    dynamo = sys.modules.get("torch._dynamo.utils")
+    if dynamo is not None:
+        dynamo.counters.clear()
 
 
 @pytest.fixture(autouse=True)

@@ -38,14 +38,34 @@ NEEDS = {
     "same-batch-every-step": {"several batches"},
     "vanishing-gradients": {"depth"},
     "stopped-too-early": {"the end of a training"},  # examine does not see it
-    "loss-diverges": {"the loop"},  # nor the user's own training
-    "loss-oscillates": {"the loop"},
-    "loss-spikes": {"the loop"},
-    "learning-rate-decayed-away": {"the loop"},
-    "overfitting": {"the loop"},
-    "underfitting": {"the loop"},
-    "validation-too-good": {"the loop"},
 }
+# Examine does not see the user's own loop either.
+OF_THE_LOOP = {
+    "loss-diverges",
+    "loss-oscillates",
+    "loss-spikes",
+    "learning-rate-decayed-away",
+    "overfitting",
+    "underfitting",
+    "validation-too-good",
+    "missing-zero-grad",
+    "gradients-erased",
+    "missing-step",
+    "training-in-eval-mode",
+    "validating-in-train-mode",
+    "validation-builds-graph",
+    "scheduler-before-optimiser",
+    "accumulation-not-scaled",
+    "clipping-misplaced",
+    "optimiser-rebuilt",
+    "graph-retained",
+    "predicts-one-class",
+    "units-dying",
+    "hidden-state-not-detached",
+    "metric-misread",
+    "memory-grows",
+}
+NEEDS |= {name: {"the loop"} for name in OF_THE_LOOP}
 
 
 def offered(subject: Subject) -> set[str]:

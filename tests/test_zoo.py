@@ -7,7 +7,9 @@ import pytest
 
 import tests.zoo
 from sleuth import examine
+from sleuth.testing import Training
 from tests.feeding import LEAST, share_examined
+from tests.watched import watched
 
 NAMES = [m.name for m in pkgutil.iter_modules(tests.zoo.__path__) if m.name != "data"]
 
@@ -22,3 +24,14 @@ def test_a_healthy_training_is_not_accused(name: str, record_property) -> None:
     assert report.status == "healthy", report.to_text()
     assert not report.findings, report.to_text()
     assert examined >= LEAST * fed, f"{examined} of {fed} examined: {dict(report.not_examined)}"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", NAMES)
+def test_a_healthy_training_is_not_accused_while_it_runs(name: str, record_property) -> None:
+    """Three hundred steps under watch. Where the loss still falls at the end of so few, that may be said."""
+    subject = importlib.import_module(f"tests.zoo.{name}").build()
+    report = watched(Training(subject, 300))
+    record_property("variant", "live zoo")
+    record_property("examined", (len(report.stage_of) - len(report.not_examined), len(report.not_examined)))
+    assert not [f for f in report.findings if f.name != "stopped-too-early"], report.to_text()

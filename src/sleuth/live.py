@@ -71,6 +71,7 @@ class Watch:
             self._writer.write_fact("run", {"framework": adapter.name, "subject": name, "began": time.time()})
         self._next_judgement = self.began + FIRST_JUDGED_SECONDS
         self._told = 0
+        self._failed = ""
         self._jumps = Jumps()
         self._described(model, optimisers)
         self._acting = Acting(on_error, folder)
@@ -170,6 +171,8 @@ class Watch:
             found.append(f"watching stopped after {self.watching.steps} steps: {self.watching.trouble}")
         if self._writer is not None and self._writer.trouble:
             found.append(f"{self._writer.lost} observations are not in {self._writer.path}: {self._writer.trouble}")
+        if self._failed:
+            found.append(self._failed)
         return (*found, *self._acting.notes)
 
     def _last_line(self) -> str:
@@ -242,7 +245,10 @@ def _work(reference: "weakref.ref[Watch]", done: threading.Event) -> None:
         watch = reference()
         if watch is None:
             return
-        watch._look_after()
+        try:
+            watch._look_after()
+        except Exception as error:  # the next round may do better, and the report says it
+            watch._failed = f"a round of judging failed: {type(error).__name__}: {error}"
         del watch
 
 

@@ -104,7 +104,7 @@ def test_recalling_keeps_what_appending_kept(count: int, capacity: int) -> None:
 
 
 def test_a_history_that_was_recalled_is_the_one_that_was_seen(tmp_path: Path) -> None:
-    watch(scenarios.gan(), tmp_path, 400, every=1)
+    watch(scenarios.gan(), tmp_path, 600, every=1)
     (folder,) = tmp_path.iterdir()
     recalled, seen = History(), History()
     with Run(*files_of(folder)) as run:

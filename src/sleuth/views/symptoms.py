@@ -22,12 +22,10 @@ FAR_BEHIND = 0.35
 MANY_CAUSES, MORE_CAUSED = 5, 2.0
 # Of the best match: as good as it.
 AS_GOOD = 0.85
-# Said as long as no check of that stage exists.
+# Said as long as no check of that code exists.
 MEASURED_LATER = {
-    Stage.RESOURCES: (
-        {"memory", "slow"},
-        "No check measures time or memory yet: these only look for what else may be behind it.",
-    ),
+    "R601": ({"slow"}, "No check measures time yet: these only look for what else may be behind it."),
+    "R603": ({"memory"}, "No check measures how much memory a step needs yet, only whether the memory grows."),
 }
 
 
@@ -113,5 +111,5 @@ def _order(suspect: Suspect) -> tuple[float, int, str]:
 def _notes(text: str, book: Phrasebook) -> Iterator[str]:
     if found := guessing(text):
         yield f"{found[0]} is ln {found[1]}: the loss of a model that guesses among {found[1]} classes."
-    asked, stages = book.ideas(text), {c.stage for c in book.checks}
-    yield from (note for stage, (words, note) in MEASURED_LATER.items() if stage not in stages and asked & words)
+    asked, codes = book.ideas(text), {c.code for c in book.checks}
+    yield from (note for code, (words, note) in MEASURED_LATER.items() if code not in codes and asked & words)

@@ -44,7 +44,6 @@ Z = 2.33
     symptoms=(
         "validation accuracy too good to be true",
         "validation accuracy is 100 %",
-        "validation as good as training but test is bad",
         "data leak between train and test",
         "good in validation, bad in production",
     ),

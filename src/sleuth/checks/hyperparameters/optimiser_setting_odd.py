@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, TypeGuard
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.observation import Settings
+from sleuth.core.observation import Settings, Step
 from sleuth.core.stage import Confidence, Severity, Stage
 
 # An average over ten thousand steps and more hardly moves in a training; 0.9 to 0.999 are in use.
@@ -57,7 +57,7 @@ def optimiser_setting_odd(
     if settings.optimiser is None:
         yield NotExamined("no optimiser was given")
         return
-    yield from _rate(settings)
+    yield from _rate(settings, any(step.lr for step in seen.all(Step)))
     options = settings.optimiser_options
     for name, value in _averages(options):
         if value > longest_average:
@@ -67,7 +67,8 @@ def optimiser_setting_odd(
         yield _odd(f"eps = {epsilon:g}: next to it the size of the gradients no longer counts")
 
 
-def _rate(settings: Settings) -> Iterator[Evidence | NotExamined]:
+def _rate(settings: Settings, raised: bool) -> Iterator[Evidence | NotExamined]:
+    """`raised`: some step was taken at another rate than zero; the loop sets it by hand."""
     lr, planned = settings.lr, settings.optimiser_options.get("initial_lr")
     if lr is None:
         return
@@ -80,7 +81,7 @@ def _rate(settings: Settings) -> Iterator[Evidence | NotExamined]:
         )
     elif lr == 0 and _is_number(planned) and planned > 0:
         yield NotExamined(f"a schedule holds the learning rate at 0 for now and starts from {planned:g}")
-    elif lr == 0:
+    elif lr == 0 and not raised:
         yield Evidence(
             summary=f"the learning rate of {settings.optimiser} is 0: no step changes anything",
             severity=Severity.ERROR,

@@ -68,6 +68,9 @@ def _since_low(seen: Seen, curve: Curve, relapse: Relapse, start: float, lost: f
     above = relapse.swings[0] > untrained
     if relapse.recovering or (not above and (not relapse.sudden or _raised(curve, relapse))):
         return None
+    # A loss that goes below zero weighs something by chance or by a rival: a policy's may rise while the rewards hold.
+    if relapse.low < 0 and not above:
+        return None
     if rise < lost * gained or (gained < lost * abs(relapse.low) and rise < BLOWN_UP * abs(relapse.low)):
         return None
     step = int(curve.steps[relapse.since])

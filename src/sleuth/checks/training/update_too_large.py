@@ -76,6 +76,8 @@ def update_too_large(seen: Seen, *, large: float = LARGE, least_looks: int = LEA
         f"{len(found)} weight matrices by more than {large:.0%}; the loss went from {progress.start:.3g} to {progress.late:.3g}",
         numbers={"ratio": high[worst], "layers": len(high), "of": len(found), "shape": str(known[worst].shape)},
         series=(Series(f"update/weight of {worst}", tuple(map(float, steps)), tuple(course.tolist())),),
+        first_step=int(steps[0]),
+        last_step=int(steps[-1]),
         strength=high[worst] / large,
     )
 

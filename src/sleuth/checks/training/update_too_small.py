@@ -89,6 +89,8 @@ def _evidence(ratios: "Ratios", low: dict[str, float], count: int, start: float,
         f"{count} steps the loss stayed where it was: {start:.4g}, {late:.4g}",
         numbers={"ratio": typical, "layers": len(low), "of": len(ratios), "start": start, "late": late},
         series=(Series(f"update/weight of {path}", tuple(map(float, steps)), tuple(course.tolist())),),
+        first_step=int(steps[0]),
+        last_step=int(steps[-1]),
         strength=SMALL / max(typical, 1e-12),
     )
 

@@ -105,6 +105,7 @@ def _kept(seen: Seen, kept: list[Parts], count: int, rates: list[float | None]) 
         numbers={"layers": len(kept), "of": count, "looks": len(update.steps), "gradient": float(np.median(gradient.rms))},
         # A rate of zero is also how a part is frozen on purpose.
         severity=Severity.WARNING if some else None,
+        first_step=int(update.steps[0]),
         last_step=int(update.steps[-1]),
         strength=len(kept) / count,
     )
@@ -119,6 +120,7 @@ def _undone(undone: list[Parts], count: int) -> Evidence:
         f"at {len(weight.steps)} steps that were looked at, {len(undone)} of {count} weight matrices began with the same values",
         numbers={"layers": len(undone), "of": count, "looks": len(weight.steps), "ratio": ratio},
         fix="Remove what writes the old weights back between the steps: a load_state_dict, copy_ or deepcopy inside the loop.",
+        first_step=int(update.steps[0]),
         last_step=int(update.steps[-1]),
         strength=len(undone) / count,
     )

@@ -122,6 +122,7 @@ def _evidence(found: list[tuple[Course, float]], count: int, grown: float) -> Ev
         f"{course.rms[-1]:.2g}) and does not slow down; {len(found)} of {count} weight matrices do so",
         numbers={"factor": factor, "first": float(course.rms[0]), "last": float(course.rms[-1]), "layers": len(found)},
         series=(course.series,),
+        first_step=first,
         last_step=last,
         strength=factor / grown,
     )

@@ -52,6 +52,10 @@ class Look:
 
     tables: dict[Role, Measured] = field(default_factory=dict)
 
+    @property
+    def size(self) -> int:
+        return sum(table.nbytes for _, table, _ in self.tables.values())
+
 
 @dataclass(frozen=True)
 class Record:

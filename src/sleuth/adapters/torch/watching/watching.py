@@ -21,7 +21,7 @@ from sleuth.core.statistics import norm_of
 
 # Steps that may wait. Looks hold tables of all tensors: fewer of those.
 MOST_WAITING = 4096
-MOST_LOOKS_WAITING = 64
+MOST_BYTES_WAITING = 64 << 20
 
 # A child made by fork has no thread to drain and must not write to the parent's file.
 os.register_at_fork(after_in_child=taps.forget)
@@ -38,7 +38,8 @@ class TorchWatching(Watching):
         guard: Guard | None = None,
     ) -> None:
         self._waiting: deque[Record] = deque()
-        self._looks_waiting = 0
+        self._bytes_waiting = 0
+        self._spoilt: list[str] = []  # what could not be made into observations
         self._watcher = Watcher(model, optimisers, self._put, every=every, overhead=overhead, guard=guard)
         self.dropped = 0
 
@@ -61,7 +62,7 @@ class TorchWatching(Watching):
 
     @property
     def remarks(self) -> tuple[str, ...]:  # type: ignore[override]
-        return tuple(self._watcher.deaf)
+        return (*self._watcher.deaf, *self._spoilt)
 
     def open(self) -> None:
         self._watcher.open()
@@ -78,20 +79,31 @@ class TorchWatching(Watching):
         for _ in range(len(self._waiting)):
             record = self._waiting.popleft()
             if record.look is not None:
-                self._looks_waiting -= 1
-            found += _observations(record)
+                self._bytes_waiting -= record.look.size
+            found += self._observed(_observations(record))
         # Set once, by another thread, when the watch ends: to empty it at any other moment could throw it away.
         if self._watcher.left:
             left, self._watcher.left = self._watcher.left, ()
-            found += _made(left)
+            found += self._observed(_made(left))
+        return found
+
+    def _observed(self, made: Iterator[Observation]) -> list[Observation]:
+        """Whatever goes wrong in one step's notes, the next step's are wanted."""
+        found = []
+        try:
+            for observation in made:
+                found.append(observation)
+        except Exception as error:
+            self._spoilt.append(f"notes of a step were lost: {type(error).__name__}: {error}")
+            del self._spoilt[1:]
         return found
 
     def _put(self, record: Record) -> None:
-        if len(self._waiting) >= MOST_WAITING or (record.look is not None and self._looks_waiting >= MOST_LOOKS_WAITING):
+        size = 0 if record.look is None else record.look.size
+        if len(self._waiting) >= MOST_WAITING or (size and self._bytes_waiting >= MOST_BYTES_WAITING):
             self.dropped += 1
             return
-        if record.look is not None:
-            self._looks_waiting += 1
+        self._bytes_waiting += size
         self._waiting.append(record)
 
 
