@@ -20,6 +20,7 @@ NAMES = {
     "Evaluation": "no metric was logged, and no validation was recognised",
     "Predictions": "no loss was heard that takes one class a sample",
     "Ending": "the end of a training was not seen",
+    "Call": "the calls of a loop were not seen, only what its steps computed",
     "Units": "no activity of single units was seen",
     "Modes": "calls of the model itself were not heard",
     "Optimiser": "no step of an optimiser was heard",
