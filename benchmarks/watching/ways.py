@@ -5,7 +5,6 @@ import importlib.util
 import os
 import tempfile
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -160,7 +159,3 @@ def others() -> dict[str, Way | str]:
         there = importlib.util.find_spec(package) is not None
         found[name] = way if there else f"{package} is not installed (pip install -r requirements/bench.txt)"
     return found
-
-
-def size_of_run(folder: str) -> int:
-    return sum(file.stat().st_size for file in Path(folder).rglob("*") if file.is_file())

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sleuth.core.history import Seen
-from sleuth.core.observation import Call, Evaluation, LossCall, Split, Step
+from sleuth.core.observation import Evaluation, LossCall, Split, Step
 
 # A part of a curve is judged by the means of so many blocks: steps that resemble each other then count once.
 BLOCKS = 8
@@ -71,15 +71,13 @@ class Relapse:
     recovering: bool
 
 
-def loss_curve(seen: Seen) -> Curve | str:
-    """Or the reason why the losses of this training do not make one curve."""
+def loss_curve(seen: Seen, least: int = 0) -> Curve | str:
+    """Of at least so many steps; or the reason why the losses of this training do not make one curve."""
     steps = [s for s in seen.all(Step) if s.heard]
     optimisers = Counter(s.optimiser for s in steps)
-    # Thinning may have left the steps of one of several optimisers only; where they were called from stays.
-    others = {c.optimiser for c in seen.all(Call) if c.kind == "step"} - {s.optimiser for s in seen.all(Step)}
     if not steps:
         return "no loss was heard"
-    if len(optimisers) > 1 or others:
+    if len(optimisers) > 1:
         return "there are several optimisers, each with a loss of its own: as in a GAN, they may pull against each other"
     # A step that a scaler skipped may have lost its loss to an overflow; the scaler has seen to it.
     if any(s.loss is None and "skipped" not in s.calls for s in steps):
@@ -91,6 +89,8 @@ def loss_curve(seen: Seen) -> Curve | str:
     rates = np.array([math.nan if s.lr is None else s.lr for s in steps])
     if _about_zero(losses):
         return "the loss swings about zero, as that of a policy does: its level says nothing"
+    if len(losses) < least:
+        return f"only {len(losses)} steps were seen"
     return Curve(np.array([s.step for s in steps], dtype=np.int64), losses, rates)
 
 
@@ -115,6 +115,13 @@ def validation_curve(seen: Seen, metric: str = "loss") -> tuple[np.ndarray, np.n
     logged = [e for e in found if e.logged]
     by_step = {e.step: float(e.metrics[metric]) for e in (logged or found) if math.isfinite(e.metrics[metric])}
     return np.array(list(by_step), dtype=np.int64), np.array(list(by_step.values()))
+
+
+def too_few(values: np.ndarray, least: int) -> str | None:
+    """Why these validations do not make a curve."""
+    if len(values) >= least:
+        return None
+    return f"validation was seen {len(values)} times only" if len(values) else "no validation loss was seen"
 
 
 def guessing(seen: Seen) -> float | None:

@@ -45,12 +45,9 @@ RAISED = 1.5
     decided_by="the end of the loss curve against its lowest calm part and against its start",
 )
 def loss_diverges(seen: Seen, *, lost: float = LOST, above_start: float = ABOVE_START) -> Iterator[Evidence | NotExamined]:
-    curve = loss_curve(seen)
+    curve = loss_curve(seen, LEAST_STEPS)
     if isinstance(curve, str):
         yield NotExamined(curve)
-        return
-    if len(curve) < LEAST_STEPS:
-        yield NotExamined(f"only {len(curve)} steps were seen")
         return
     start = float(curve.losses[:START_STEPS].max())
     relapse = find_relapse(curve.losses)

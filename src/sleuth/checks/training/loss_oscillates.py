@@ -59,12 +59,9 @@ RATE_MOVES = 2.0
     decided_by="the size of the swings against what was gained, and the autocorrelation of the losses",
 )
 def loss_oscillates(seen: Seen, *, swing: float = SWING, turning: float = TURNING) -> Iterator[Evidence | NotExamined]:
-    curve = loss_curve(seen)
+    curve = loss_curve(seen, LEAST_STEPS)
     if isinstance(curve, str):
         yield NotExamined(curve)
-        return
-    if len(curve) < LEAST_STEPS:
-        yield NotExamined(f"only {len(curve)} steps were seen")
         return
     start = float(curve.losses[:START_STEPS].max())
     late = curve.losses[len(curve) // 2 :]

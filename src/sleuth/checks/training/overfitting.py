@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.curve import Curve, loss_curve, noise, validation_curve
+from sleuth.core.curve import Curve, loss_curve, noise, too_few, validation_curve
 from sleuth.core.finding import Series
 from sleuth.core.observation import Evaluation, Step
 from sleuth.core.stage import Severity, Stage
@@ -50,8 +50,8 @@ BETTER_WHEN_LARGER = ("accuracy", "acc", "auc", "f1", "iou", "dice", "map", "top
 )
 def overfitting(seen: Seen, *, rise: float = RISE, errors: float = ERRORS) -> Iterator[Evidence | NotExamined]:
     steps, values = validation_curve(seen)
-    if len(values) < LEAST_VALIDATIONS:
-        yield NotExamined(f"validation was seen {len(values)} times only" if len(values) else "no validation loss was seen")
+    if (reason := too_few(values, LEAST_VALIDATIONS)) is not None:
+        yield NotExamined(reason)
         return
     curve = loss_curve(seen)
     if isinstance(curve, str):

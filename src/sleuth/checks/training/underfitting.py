@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.curve import guessing, level, line, loss_curve, validation_curve
+from sleuth.core.curve import guessing, level, line, loss_curve, too_few, validation_curve
 from sleuth.core.finding import Series
 from sleuth.core.observation import Evaluation, LossCall, Step
 from sleuth.core.stage import Confidence, Severity, Stage
@@ -40,15 +40,12 @@ LEAST_CLASSES = 3
 )
 def underfitting(seen: Seen, *, high: float = HIGH, flat: float = FLAT) -> Iterator[Evidence | NotExamined]:
     steps, values = validation_curve(seen)
-    if len(values) < LEAST_VALIDATIONS:
-        yield NotExamined(f"validation was seen {len(values)} times only" if len(values) else "no validation loss was seen")
+    if (reason := too_few(values, LEAST_VALIDATIONS)) is not None:
+        yield NotExamined(reason)
         return
-    curve = loss_curve(seen)
+    curve = loss_curve(seen, LEAST_STEPS)
     if isinstance(curve, str):
         yield NotExamined(curve)
-        return
-    if len(curve) < LEAST_STEPS:
-        yield NotExamined(f"only {len(curve)} steps were seen")
         return
     guess = guessing(seen) if _names_one_of_several(seen) else None
     if guess is None:

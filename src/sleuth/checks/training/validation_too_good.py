@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.curve import Curve, guessing, loss_curve, validation_curve
+from sleuth.core.curve import Curve, guessing, loss_curve, too_few, validation_curve
 from sleuth.core.finding import Series
 from sleuth.core.observation import Architecture, Evaluation, LossCall, Step
 from sleuth.core.stage import Confidence, Severity, Stage
@@ -49,8 +49,8 @@ def validation_too_good(
     seen: Seen, *, constant_share: float = CONSTANT_SHARE, early_share: float = EARLY_SHARE, far: float = FAR
 ) -> Iterator[Evidence | NotExamined]:
     steps, values = validation_curve(seen)
-    if len(values) < LEAST_VALIDATIONS:
-        yield NotExamined(f"validation was seen {len(values)} times only" if len(values) else "no validation loss was seen")
+    if (reason := too_few(values, LEAST_VALIDATIONS)) is not None:
+        yield NotExamined(reason)
         return
     curve = loss_curve(seen)
     if isinstance(curve, str):

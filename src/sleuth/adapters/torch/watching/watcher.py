@@ -8,7 +8,6 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Concatenate, ParamSpec
 
@@ -24,8 +23,8 @@ from sleuth.adapters.torch.watching.ears import EARS
 from sleuth.adapters.torch.watching.optimisers import Held, Optimisers
 from sleuth.adapters.torch.watching.pace import Pace
 from sleuth.adapters.torch.watching.places import Places, calling_frame, users_line
+from sleuth.adapters.torch.watching.record import Look, Record, as_text, mean_of
 from sleuth.adapters.torch.watching.unit_notes import UnitNotes
-from sleuth.adapters.torch.watching.weights import SAMPLED, Measured
 from sleuth.core.guard import Guard
 from sleuth.core.location import Location
 from sleuth.core.observation import Call, Pending, Role
@@ -40,38 +39,10 @@ SOME = 16
 READ_LOOKS = 8
 # Of the calls that no step followed.
 TAIL = 64
-# What noting one layer's output costs; measured by benchmarks/watch.py, too small to take the time of each.
+# What noting one layer's output costs, by a stopwatch around many: too small to take the time of each.
 NOTE_SECONDS = 8e-7
 # Steps that a scene shows in full before its own.
 RECENT = 16
-
-
-@dataclass
-class Look:
-    """A step seen in full. Rows as in core.statistics."""
-
-    tables: dict[Role, Measured] = field(default_factory=dict)
-
-    @property
-    def size(self) -> int:
-        return sum(table.nbytes for _, table, _ in self.tables.values())
-
-
-@dataclass(frozen=True)
-class Record:
-    """What one step leaves behind; turned into observations off the training thread."""
-
-    step: int
-    optimiser: int
-    loss: float | torch.Tensor | None  # a tensor: still on a device
-    lr: float | None
-    calls: tuple[str, ...]
-    places: tuple[tuple[str, Location | None], ...]
-    seconds: float
-    look: Look | None
-    counts: Mapping[str, int] = field(default_factory=dict)
-    notes: tuple[Note, ...] = ()
-    sampled: int = SAMPLED
 
 
 def quietly(method: Method[P]) -> Method[P]:
@@ -158,7 +129,7 @@ class Watcher(taps.Listener):
         """The last steps, oldest first, as plain values; NaN and Inf as text."""
         keys = ("step", "optimiser", "loss", "lr", "calls", "seconds")
         rows = [dict(zip(keys, row, strict=True)) for row in self._recent]
-        return [{**row, "loss": _text(row["loss"]), "lr": _text(row["lr"])} for row in rows]
+        return [{**row, "loss": as_text(row["loss"]), "lr": as_text(row["lr"])} for row in rows]
 
     def lines(self) -> dict[str, Location | None]:
         """The user's line behind each kind of call, the latest that was new."""
@@ -417,7 +388,7 @@ class Watcher(taps.Listener):
             Record(
                 self.steps,
                 number,
-                _mean(self._losses),
+                mean_of(self._losses),
                 None if lr is None else float(lr),
                 heard.names,
                 tuple(self._places.take()),
@@ -478,18 +449,6 @@ def _is_running(frame_number: int) -> bool:
     while frame is not None and id(frame) != frame_number:
         frame = frame.f_back
     return frame is not None
-
-
-def _text(number: Any) -> str | None:
-    return None if number is None else repr(float(number))
-
-
-def _mean(losses: list[float | torch.Tensor]) -> float | torch.Tensor | None:
-    if not losses:
-        return None
-    if all(isinstance(loss, float) for loss in losses):
-        return sum(losses) / len(losses)
-    return torch.stack([torch.as_tensor(loss) for loss in losses]).float().mean()
 
 
 def _leaf_paths(model: nn.Module) -> dict[int, str]:

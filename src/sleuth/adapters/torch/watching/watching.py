@@ -13,7 +13,8 @@ from torch.optim import Optimizer
 from sleuth.adapters.torch.watching import taps
 from sleuth.adapters.torch.watching.ear import Note
 from sleuth.adapters.torch.watching.leaving import explain_leaving
-from sleuth.adapters.torch.watching.watcher import Record, Watcher
+from sleuth.adapters.torch.watching.record import Record
+from sleuth.adapters.torch.watching.watcher import Watcher
 from sleuth.core.adapter import Watching
 from sleuth.core.guard import Guard
 from sleuth.core.observation import Call, Frame, Observation, Role, Step
