@@ -32,6 +32,11 @@ _HOMES = {
 }
 
 
+def load_ipython_extension(shell: Any) -> None:
+    """`%load_ext sleuth`"""
+    importlib.import_module("sleuth.notebook").load(shell)
+
+
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'sleuth' has no attribute {name!r}")

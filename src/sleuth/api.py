@@ -12,7 +12,8 @@ from sleuth.core.diagnosis import diagnose
 from sleuth.core.engine import Engine
 from sleuth.core.errors import UnusableInput
 from sleuth.core.facts import facts_of
-from sleuth.core.observation import LossCall, Role, Step
+from sleuth.core.history import Seen
+from sleuth.core.observation import Crash, LossCall, Role, Step
 from sleuth.core.report import Report
 from sleuth.core.scene import Replayed, Scene
 from sleuth.core.settings import Configuration, parse_configuration, read_configuration
@@ -77,7 +78,7 @@ def examine_subject(
     if budget_seconds <= 0:
         raise UnusableInput(f"budget_seconds={budget_seconds:g} leaves no time; give at least a few seconds (the default is 60).")
     adapter = adapter_for(subject.model)
-    configuration = _configuration(select, ignore)
+    configuration = configured(select, ignore)
     engine = Engine(all_checks(), configuration)
     with progress_view.shown(progress) as tell:
         lab = Lab(subject, adapter, budget_seconds, clock, progress=tell, thresholds=configuration.thresholds)
@@ -135,8 +136,8 @@ def watch(
     optimisers = list(optimizer) if isinstance(optimizer, list | tuple) else [optimizer] if optimizer is not None else []
     adapter = adapter_for(model)
     name = name or type(model).__name__
-    folder = None if directory is None else _new_folder(Path(directory), name)
-    engine = Engine(all_checks(), _configuration(select, ignore))
+    folder = None if directory is None else new_folder(Path(directory), name)
+    engine = Engine(all_checks(), configured(select, ignore))
     return Watch(
         adapter,
         model,
@@ -169,9 +170,9 @@ def _watch_report(engine: Engine, watched: "Watch") -> Report:
     )
 
 
-def _new_folder(directory: Path, name: str) -> Path:
+def new_folder(directory: Path, name: str) -> Path:
     """Of its own also when a second watch of this process begins in the same second."""
-    wanted = directory / f"{time.strftime('%Y%m%d-%H%M%S')}-{_file_name(name)}-{os.getpid()}"
+    wanted = directory / f"{time.strftime('%Y%m%d-%H%M%S')}-{file_name(name)}-{os.getpid()}"
     for number in count(2):
         try:
             wanted.mkdir(parents=True)
@@ -186,7 +187,7 @@ def _new_folder(directory: Path, name: str) -> Path:
     raise AssertionError("numbers do not end")
 
 
-def _file_name(name: str) -> str:
+def file_name(name: str) -> str:
     return "".join(c if c.isalnum() or c in "-_" else "-" for c in name)[:40]
 
 
@@ -208,6 +209,7 @@ def build_report(
     culprits = diagnose(judgement.findings, {c.name: c.explains for c in engine.checks})
     findings = tuple(f for culprit in culprits for f in (culprit.finding, *culprit.symptoms))
     seen = engine.history
+    crashes = Seen(seen).all(Crash)
     return Report(
         source=source,
         framework=framework,
@@ -219,17 +221,19 @@ def build_report(
         clear=judgement.clear,
         not_examined=judgement.not_examined,
         ignored=judgement.ignored,
+        ignored_at=judgement.ignored_at,
         stage_of={c.name: c.stage for c in engine.checks},
-        examined_anything=any(seen.has(what) for what in (Role.ACTIVATION, LossCall, Step)),
+        # A script that died has not shown that it trains.
+        examined_anything=any(seen.has(what) for what in (Role.ACTIVATION, LossCall, Step)) and not crashes,
         overhead=overhead,
-        notes=notes,
+        notes=(*(crash.note for crash in crashes), *notes),
         facts={**facts_of(seen), **(facts or {})},
         views=VIEWS,
         record=record,
     )
 
 
-def _configuration(select: list[str] | None, ignore: Mapping[str, str] | None) -> Configuration:
+def configured(select: list[str] | None, ignore: Mapping[str, str] | None) -> Configuration:
     from sleuth.checks import all_checks
 
     checks = all_checks()
@@ -258,7 +262,7 @@ def _replay(path: Path) -> Report:
     from sleuth.store.reading import Run, files_of
 
     file, *others = files_of(path)
-    engine = Engine(all_checks(), _configuration(None, None))
+    engine = Engine(all_checks(), configured(None, None))
     with Run(file) as run:
         run.recall(engine.history)
     about = run.about

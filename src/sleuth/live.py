@@ -15,7 +15,7 @@ from sleuth.acting import Acting, OnError
 from sleuth.core.adapter import Adapter, Describes, Watches, Watching
 from sleuth.core.diagnosis import diagnose
 from sleuth.core.engine import Engine
-from sleuth.core.errors import Stopped, UnusableInput
+from sleuth.core.errors import EnoughSteps, Stopped, UnusableInput
 from sleuth.core.expectation import Expect, require_expectations
 from sleuth.core.guard import Act, Alarm, Guard
 from sleuth.core.jumps import Jumps
@@ -23,6 +23,7 @@ from sleuth.core.observation import Architecture, Dropped, Ending, Evaluation, F
 from sleuth.core.report import Report
 from sleuth.core.statistics import pack, unpack
 from sleuth.core.subject import Subject
+from sleuth.script.post_mortem import explain_crash
 from sleuth.store.writing import Writer
 
 DRAIN_SECONDS = 0.25
@@ -52,6 +53,7 @@ class Watch:
         folder: Path | None,
         quiet: bool,
         name: str,
+        rank: int = 0,
         on_error: OnError = "report",
         assert_finite: bool = False,
         assertions: Mapping[str, Expect] | None = None,
@@ -66,7 +68,7 @@ class Watch:
         self._engine, self._make_report = engine, make_report
         self._lock = threading.RLock()
         self._done = threading.Event()
-        self._writer = Writer(folder / "rank0.sqlite") if folder is not None else None
+        self._writer = Writer(folder / f"rank{rank}.sqlite") if folder is not None else None
         if self._writer is not None:
             self._writer.write_fact("run", {"framework": adapter.name, "subject": name, "began": time.time()})
         self._next_judgement = self.began + FIRST_JUDGED_SECONDS
@@ -74,7 +76,8 @@ class Watch:
         self._failed = ""
         self._jumps = Jumps()
         self._described(model, optimisers)
-        self._acting = Acting(on_error, folder)
+        # Scenes are numbered by the run: one process of several keeps them.
+        self._acting = Acting(on_error, folder if rank == 0 else None)
         self._guard = Guard(
             every_gradient=assert_finite or self._acting.stops,
             every_activation=assert_finite,
@@ -122,8 +125,7 @@ class Watch:
     def _end_by(self, error: BaseException | None) -> None:
         known = error is None or isinstance(error, Stopped) or self._done.is_set() or os.getpid() != self._process
         if error is not None and not known:
-            failure = self.watching.explain(error)
-            self._take([] if failure is None else [failure])
+            self._take(explain_crash(error, self.watching.explain, steps=self.watching.steps))
         self._end(_how(error))
 
     def _end(self, how: str) -> None:
@@ -237,7 +239,9 @@ class Watch:
 def _how(error: BaseException | None) -> str:
     if error is None:
         return "completed"
-    return "interrupted" if isinstance(error, KeyboardInterrupt) else "stopped" if isinstance(error, SystemExit) else "failed"
+    if isinstance(error, KeyboardInterrupt | EnoughSteps):
+        return "interrupted"
+    return "stopped" if isinstance(error, SystemExit) else "failed"
 
 
 def _work(reference: "weakref.ref[Watch]", done: threading.Event) -> None:

@@ -2,8 +2,11 @@
 
 from collections.abc import Iterator
 
+import pytest
+
 from sleuth.core.check import Check, Evidence, NotExamined, Seen, check
-from sleuth.core.engine import Engine
+from sleuth.core.engine import Engine, Judgement
+from sleuth.core.location import Location
 from sleuth.core.observation import Absent, Batch, Role, Step
 from sleuth.core.settings import Configuration
 from sleuth.core.stage import Severity, Stage
@@ -97,3 +100,30 @@ def test_only_selected_checks_are_asked() -> None:
     configuration = Configuration(select=("T000",))
     result = judge(make(high_loss), seen=[Step(0, 5.0)], configuration=configuration)
     assert (result.findings, result.clear, result.not_examined) == ((), (), {})
+
+
+@pytest.mark.parametrize(
+    "comment, reason",
+    [
+        ("# sleuth: ignore[high-loss] it is meant", "it is meant"),
+        ("#sleuth:ignore[other, T999]: it is meant", "it is meant"),
+        ("# sleuth: ignore[high-loss]", "the line says so, without a reason"),
+        ("# sleuth: ignore[other] it is meant", None),
+        ("# ignore[high-loss] it is meant", None),
+    ],
+)
+def test_a_finding_is_allowed_on_the_line_that_it_names(comment: str, reason: str | None) -> None:
+    here, elsewhere = Location("train.py", 3, f"loss.backward()  {comment}"), Location("train.py", 9, "loss.backward()")
+
+    def at(*places: Location) -> Judgement:
+        def high_loss(seen: Seen) -> Iterator[Evidence | NotExamined]:
+            yield from (Evidence(summary="high", location=place) for place in places)
+
+        return judge(make(high_loss), seen=[Step(0, 5.0)])
+
+    alone, beside = at(here), at(here, elsewhere)
+    assert alone.ignored == ({} if reason is None else {"high-loss": reason})
+    assert alone.ignored_at == ({} if reason is None else {"high-loss": here})
+    assert len(alone.findings) == (reason is None)
+    assert "high-loss" not in alone.clear
+    assert beside.findings[0].times == (2 if reason is None else 1), "what stands elsewhere is not allowed by it"

@@ -78,7 +78,7 @@ def test_one_poisoned_sample_in_fifty_thousand_is_named_and_its_step_replays_in_
         assert again["origin"]["operation"] == "log"
         assert again["origin"]["location"]["file"].endswith("poisoned.py")
     loaded = sleuth.load(run)
-    assert [f.summary for f in loaded.findings] == [f.summary for f in report.findings]
+    assert [f.summary for f in loaded.findings if f.name in QUIET["select"]] == [f.summary for f in report.findings]
     assert loaded.scene(1).step == poisoned.STRIKES_AT
 
 

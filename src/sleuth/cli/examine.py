@@ -54,7 +54,7 @@ def examine(
 
     output = Output(json_file, html_file, fail_on, quiet)
     output.check()
-    reasons = dict(_reason(entry) for entry in ignore)
+    reasons = dict(reason_of(entry) for entry in ignore)
     # What the user's own code prints must not end up inside the JSON.
     with contextlib.redirect_stdout(sys.stderr) if output.to_stdout else contextlib.nullcontext():
         given = load(target)
@@ -68,7 +68,7 @@ def examine(
     output.deliver(report)
 
 
-def _reason(entry: str) -> tuple[str, str]:
+def reason_of(entry: str) -> tuple[str, str]:
     name, equals, reason = entry.partition("=")
     if not equals or not reason.strip():
         raise click.BadParameter(f'{entry!r} lacks a reason; write --ignore "{name}=why it is meant here"')

@@ -4,14 +4,16 @@ import difflib
 import json
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from sleuth.cli.output import STDOUT, write
 from sleuth.cli.plainly import plainly
-from sleuth.core.check import Check
 from sleuth.core.errors import UnusableInput
+
+if TYPE_CHECKING:
+    from sleuth.core.check import Check
 
 # As names and codes are written; anything else is a symptom.
 LIKE_A_NAME = re.compile(r"[a-z]+([-_][a-z0-9]+)+|[a-z]\d+", re.IGNORECASE)
@@ -41,7 +43,7 @@ def explain(words: tuple[str, ...], json_file: str | None) -> None:
     write(json_file, lambda: json.dumps(data, indent=2, ensure_ascii=False))
 
 
-def _answer(text: str, checks: Sequence[Check]) -> tuple[str, dict[str, Any]]:
+def _answer(text: str, checks: "Sequence[Check]") -> tuple[str, dict[str, Any]]:
     from sleuth.views import explain as pages
     from sleuth.views import suspects
     from sleuth.views.symptoms import search
@@ -55,12 +57,12 @@ def _answer(text: str, checks: Sequence[Check]) -> tuple[str, dict[str, Any]]:
     return suspects.render_for_screen(answer), suspects.as_data(answer)
 
 
-def _named(text: str, checks: Sequence[Check]) -> Check | None:
+def _named(text: str, checks: "Sequence[Check]") -> "Check | None":
     """As people type it: T407, t407, vanishing_gradients."""
     return _by_word(checks).get(_spelled(text))
 
 
-def _nearest(text: str, checks: Sequence[Check]) -> str:
+def _nearest(text: str, checks: "Sequence[Check]") -> str:
     close = difflib.get_close_matches(_spelled(text), _by_word(checks), n=3, cutoff=0.5)
     if close:
         return f"Did you mean {', '.join(close)}?"
@@ -71,5 +73,5 @@ def _spelled(text: str) -> str:
     return text.strip().lower().replace("_", "-").replace(" ", "-")
 
 
-def _by_word(checks: Sequence[Check]) -> dict[str, Check]:
+def _by_word(checks: "Sequence[Check]") -> "dict[str, Check]":
     return {word.lower(): check for check in checks for word in (check.name, check.code)}

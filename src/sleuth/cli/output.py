@@ -4,13 +4,15 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from sleuth.core.errors import UnusableInput
-from sleuth.core.report import Report
 from sleuth.core.stage import Severity
+
+if TYPE_CHECKING:
+    from sleuth.core.report import Report
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -42,14 +44,20 @@ class Output:
             if not os.access(path if path.exists() else path.absolute().parent, os.W_OK):
                 raise UnusableInput(f"the report cannot be written to {file}: writing there is not allowed.")
 
-    def deliver(self, report: Report) -> None:
+    def deliver(self, report: "Report") -> None:
         """The screen first: whatever happens to the files, the answer has been read."""
         if not (self.quiet or self.to_stdout):
             report.show()
+        self.write(report)
+        if self.is_failed_by(report):
+            raise click.exceptions.Exit(FOUND)
+
+    def write(self, report: "Report") -> None:
         write(self.json_file, report.to_json)
         write(self.html_file, report.to_html)
-        if self.fail_on and any(not Severity(self.fail_on) < f.severity for f in report.findings):
-            raise click.exceptions.Exit(FOUND)
+
+    def is_failed_by(self, report: "Report") -> bool:
+        return bool(self.fail_on) and any(not Severity(self.fail_on) < f.severity for f in report.findings)
 
 
 def write(file: str | None, text: Callable[[], str]) -> None:

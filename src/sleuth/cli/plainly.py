@@ -20,6 +20,10 @@ TRACEBACK = "SLEUTH_TRACEBACK"
 P = ParamSpec("P")
 
 
+class Interrupted(BaseException):
+    """The user's script was left by Ctrl-C, and everything has been said: the process ends as Python ends it."""
+
+
 def plainly(command: Callable[P, None]) -> Callable[P, None]:
     """Turn errors into a sentence on stderr: no traceback of ours in the user's face."""
 

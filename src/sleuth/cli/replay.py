@@ -5,7 +5,7 @@ import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,8 +13,10 @@ from sleuth.cli.output import STDOUT, write
 from sleuth.cli.plainly import plainly
 from sleuth.cli.users_error import describe
 from sleuth.core.errors import UnusableInput
-from sleuth.core.subject import Subject
 from sleuth.core.words import kind_of
+
+if TYPE_CHECKING:
+    from sleuth.core.subject import Subject
 
 
 @click.command()
@@ -67,8 +69,9 @@ def replay(run: str, target: str, number: int, every: bool, json_file: str | Non
     write(json_file, lambda: json.dumps(as_data(replayed), indent=2, ensure_ascii=False, allow_nan=False))
 
 
-def _subject(target: str) -> Subject:
+def _subject(target: str) -> "Subject":
     from sleuth.cli.factory import build
+    from sleuth.core.subject import Subject
 
     built: Any = build(target)
     if isinstance(built, Subject):

@@ -227,8 +227,8 @@ class Watching(ABC):
         """What was noted since the last time."""
 
     @abstractmethod
-    def explain(self, error: BaseException) -> Observation | None:
-        """The `Failure` behind an exception that leaves the loop; None where it is not of a known kind. Before `close`."""
+    def explain(self, error: BaseException) -> list[Observation]:
+        """What is behind an exception that leaves the loop: a `Crash`, and what is known of it. Before `close`."""
 
 
 class Watches(ABC):
@@ -236,6 +236,59 @@ class Watches(ABC):
     def watch(
         self, model: Any, optimisers: Sequence[Any], *, every: int | None, overhead: float, guard: Guard | None = None
     ) -> Watching: ...
+
+
+@dataclass(frozen=True)
+class Discovered:
+    """A training that has begun somewhere in the user's code: what is stepped, and by whom."""
+
+    model: Any
+    optimisers: tuple[Any, ...]
+    name: str
+
+
+class Attended(ABC):
+    """A watch that was opened for a training that was discovered."""
+
+    @property
+    @abstractmethod
+    def steps(self) -> int: ...
+
+    @abstractmethod
+    def end(self) -> None:
+        """Another training has taken its place."""
+
+    @abstractmethod
+    def drop(self) -> None:
+        """It had not begun yet, and is taken up again together with another: nothing of it is kept."""
+
+
+class Discovering(ABC):
+    """Listens for trainings that begin, whoever begins them."""
+
+    trouble: str | None = None  # why it stopped listening before its end
+    missed: int = 0  # trainings that began after enough others
+
+    @abstractmethod
+    def open(self, *, found_already: bool = False) -> None:
+        """`found_already`: what was made before now counts as well."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Every hook is gone afterwards."""
+
+
+class Discovers(ABC):
+    @abstractmethod
+    def discover(self, begin: Callable[[Discovered], Attended], *, steps: int | None = None) -> Discovering:
+        """`begin` is called before the first step of a training; it opens a watch. After `steps` steps in all the loop is left by
+        `EnoughSteps`."""
+
+
+class Explains(ABC):
+    @abstractmethod
+    def explain(self, error: BaseException) -> list[Observation]:
+        """What is behind an exception of the user's code that no watch was open for: a `Crash`, and what is known of it."""
 
 
 class Replays(ABC):

@@ -23,6 +23,9 @@ CALM_STEPS = 24
 CALM_PARTS = 32
 # Of a curve: what is called its end.
 LATE = 0.25
+# Values that are told to be sums; and how far a loss on other data may be from the training's, in times.
+LEAST_SUMS = 4
+RESEMBLES = 2.0
 ASKING = ("validate", "validate-in-train")
 TRAINING = ("forward", "forward-in-eval")
 
@@ -73,6 +76,20 @@ class Relapse:
 
 def loss_curve(seen: Seen, least: int = 0) -> Curve | str:
     """Of at least so many steps; or the reason why the losses of this training do not make one curve."""
+    curve = heard_curve(seen)
+    if isinstance(curve, str):
+        return curve
+    if (reason := _uneven([s for s in seen.all(Step) if s.heard and s.loss is not None])) is not None:
+        return reason
+    if _about_zero(curve.losses):
+        return "the loss swings about zero, as that of a policy does: its level says nothing"
+    if len(curve) < least:
+        return f"only {len(curve)} steps were seen"
+    return curve
+
+
+def heard_curve(seen: Seen) -> Curve | str:
+    """The losses of the one optimiser, whether or not they can be compared with each other; or why there are none."""
     steps = [s for s in seen.all(Step) if s.heard]
     optimisers = Counter(s.optimiser for s in steps)
     if not steps:
@@ -83,18 +100,13 @@ def loss_curve(seen: Seen, least: int = 0) -> Curve | str:
     if any(s.loss is None and "skipped" not in s.calls for s in steps):
         return "the loss became NaN or infinite"
     steps = [s for s in steps if s.loss is not None]
-    if (reason := _uneven(steps)) is not None:
-        return reason
     losses = np.array([s.loss for s in steps], dtype=np.float64)
     rates = np.array([math.nan if s.lr is None else s.lr for s in steps])
-    if _about_zero(losses):
-        return "the loss swings about zero, as that of a policy does: its level says nothing"
-    if len(losses) < least:
-        return f"only {len(losses)} steps were seen"
     return Curve(np.array([s.step for s in steps], dtype=np.int64), losses, rates)
 
 
 def _uneven(steps: list[Step]) -> str | None:
+    steps = [s for s in steps if s.calls]  # of the others only the loss is known
     asked = [sum(s.counts.get(kind, 0) for kind in ASKING) for s in steps]
     trained = sorted(sum(s.counts.get(kind, 0) for kind in TRAINING) for s in steps)
     if sum(1 for n in asked if n) > ASKING_SHARE * len(steps) or sum(asked) > ASKING_RATIO * max(sum(trained), 1):
@@ -110,11 +122,36 @@ def _about_zero(losses: np.ndarray) -> bool:
 
 
 def validation_curve(seen: Seen, metric: str = "loss") -> tuple[np.ndarray, np.ndarray]:
-    """Steps and values. What the user logged goes before what was measured."""
+    """Steps and values. What the user logged goes before what was measured, unless it is a sum that nobody sets back."""
     found = [e for e in seen.all(Evaluation) if e.split is Split.VALIDATION and metric in e.metrics]
-    logged = [e for e in found if e.logged]
-    by_step = {e.step: float(e.metrics[metric]) for e in (logged or found) if math.isfinite(e.metrics[metric])}
-    return np.array(list(by_step), dtype=np.int64), np.array(list(by_step.values()))
+    logged, measured = _by_step([e for e in found if e.logged], metric), _by_step([e for e in found if not e.logged], metric)
+    if not len(logged[0]) or (metric == "loss" and adds_up(*logged, heard_curve(seen))):
+        return measured
+    return logged
+
+
+def _by_step(found: list[Evaluation], metric: str) -> tuple[np.ndarray, np.ndarray]:
+    values = {e.step: float(e.metrics[metric]) for e in found if math.isfinite(e.metrics[metric])}
+    return np.array(list(values), dtype=np.int64), np.array(list(values.values()))
+
+
+def adds_up(steps: np.ndarray, values: np.ndarray, curve: Curve | str) -> bool:
+    """Is this a total since the training began? Then each value exceeds the last by a whole loss, as high as the training's
+    is at the time, or by as many of them as there are batches."""
+    if isinstance(curve, str) or len(values) < LEAST_SUMS:
+        return False
+    spans = np.split(curve.losses, np.searchsorted(curve.steps, steps))[:-1]
+    if any(not len(part) or part.mean() <= 0 for part in spans):
+        return False
+    # A validation stands between the steps before it and those after it.
+    before = np.array([part.mean() for part in spans])
+    after = np.append(before[1:], before[-1])
+    added = np.diff(values, prepend=0.0)
+    if added.min() <= 0:
+        return False
+    times = np.median(added / before)
+    low, high = np.minimum(before, after) * times / RESEMBLES, np.maximum(before, after) * times * RESEMBLES
+    return bool(((low <= added) & (added <= high)).all())
 
 
 def too_few(values: np.ndarray, least: int) -> str | None:

@@ -2,14 +2,17 @@
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
+from sleuth.core.allowing import Allowed, allowed_at
 from sleuth.core.check import Check, Evidence, NotExamined, Readable
 from sleuth.core.finding import Finding
 from sleuth.core.history import History, Seen
-from sleuth.core.observation import Observation, Role
+from sleuth.core.location import Location
+from sleuth.core.observation import Observation, Role, Step
 from sleuth.core.settings import Configuration
 from sleuth.core.stage import Confidence, Severity, Stage
+from sleuth.core.trial import Trial
 
 NAMES = {
     "Architecture": "the model was not described",
@@ -26,6 +29,8 @@ NAMES = {
     "Optimiser": "no step of an optimiser was heard",
     "Precision": "the dtypes that layers compute in were not seen",
     "Failure": "nothing was run that could have failed",
+    "Misfit": "no run was seen to its end, and no checkpoint was refused",
+    "OutOfMemory": "no run was seen to its end, and memory was not wanting",
     "Retention": "no step with a graph was seen",
     "Memory": "the memory of the process was not read",
 }
@@ -37,6 +42,7 @@ class Judgement:
     clear: tuple[str, ...]
     not_examined: dict[str, str]  # name → reason
     ignored: dict[str, str]  # name → the user's reason, for checks that would have found something
+    ignored_at: dict[str, Location] = field(default_factory=dict)  # where the reason stands on the user's own line
 
 
 class Engine:
@@ -53,28 +59,34 @@ class Engine:
         clear: list[str] = []
         not_examined: dict[str, str] = {}
         ignored: dict[str, str] = {}
+        ignored_at: dict[str, Location] = {}
         for check in self.checks:
             missing = self._missing(check)
             if missing is not None:
                 not_examined[check.name] = missing
                 continue
-            found, reason = self._run(check)
+            found, reason, allowed = self._run(check)
             if found and (why := self._configuration.ignore_reason(check)) is not None:
                 ignored[check.name] = why
-            elif found:
+                continue
+            if allowed is not None:
+                ignored[check.name], ignored_at[check.name] = allowed.reason, allowed.location
+            if found:
                 findings.extend(found)
+            elif allowed is not None:
+                continue
             elif reason is not None:
                 not_examined[check.name] = reason
             else:
                 clear.append(check.name)
-        return Judgement(tuple(findings), tuple(clear), not_examined, ignored)
+        return Judgement(tuple(findings), tuple(clear), not_examined, ignored, ignored_at)
 
     def find(self, name: str) -> Finding | None:
         """Asks one check, by its name. None: it is not selected, it is ignored, or it finds nothing."""
         check = next((c for c in self.checks if c.name == name), None)
         if check is None or self._configuration.ignore_reason(check) is not None or self._missing(check) is not None:
             return None
-        found, _ = self._run(check)
+        found, _, _ = self._run(check)
         return next((f for f in found if f.name == name), None)
 
     def _missing(self, check: Check) -> str | None:
@@ -87,17 +99,28 @@ class Engine:
             return reasons[0] if reasons else _never_came(options[0])
         return None
 
-    def _run(self, check: Check) -> tuple[list[Finding], str | None]:
-        """Findings, or the reason why the check could not tell. A check that raises is a finding about sleuth."""
+    def _run(self, check: Check) -> tuple[list[Finding], str | None, Allowed | None]:
+        """Findings, the reason why the check could not tell, and what the user's line allows. A check that raises is a finding
+        about sleuth."""
         try:
             results = list(check.run(Seen(self.history), **self._configuration.thresholds_for(check)))
         except Exception as error:  # whatever it was, the user's work must go on
-            return [_own_failure(check, error)], None
+            return [_own_failure(check, error)], None, None
         evidence = [r for r in results if isinstance(r, Evidence)]
+        allowed = [why for r in evidence if (why := allowed_at(r.location, check.name, check.code)) is not None]
+        standing = [r for r in evidence if allowed_at(r.location, check.name, check.code) is None]
         if evidence:
-            return _findings(check, evidence), None
+            return self._as_counted(check, _findings(check, standing)), None, allowed[0] if allowed else None
         reasons = [r.reason for r in results if isinstance(r, NotExamined)]
-        return [], reasons[0] if reasons else None
+        return [], reasons[0] if reasons else None, None
+
+    def _as_counted(self, check: Check, findings: list[Finding]) -> list[Finding]:
+        """A watch counts steps from 0, a trial from 1. Where both were made the numbers are compared: as the watch counts."""
+        reads = [option for need in check.reads for option in (need if isinstance(need, tuple) else (need,))]
+        tried = any(isinstance(o, type) and issubclass(o, Trial) and self.history.has(o) for o in reads)
+        if not tried or not findings or next((s.step for s in self.history.many(Step)), 1) > 0:
+            return findings
+        return [replace(f, first_step=f.first_step - 1 if f.first_step else f.first_step) for f in findings]
 
 
 def _never_came(what: Readable) -> str:

@@ -19,3 +19,7 @@ class Stopped(Exception):
 
 class Violated(Stopped):
     """A layer's output is not what `assertions` or `assert_finite` say. Raised by the layer's call."""
+
+
+class EnoughSteps(SystemExit):
+    """The user asked for so many steps of a script; it is left as by `sys.exit()`."""

@@ -1,6 +1,8 @@
 """Reading the user's loop off its steps: who stepped, after which calls, and from which lines."""
 
 from collections import defaultdict
+from itertools import pairwise, takewhile
+from statistics import median
 
 from sleuth.core.history import Seen
 from sleuth.core.location import Location
@@ -20,6 +22,14 @@ def heard_steps(seen: Seen) -> dict[int, list[Step]]:
     return dict(found)
 
 
+def share_of(some: list[Step], steps: list[Step]) -> float:
+    """Not every step is listened to, and the first ones are more closely: each stands for those until the next one."""
+    numbers = sorted(s.step for s in steps)
+    gaps: dict[int, float] = {one: other - one for one, other in pairwise(numbers)}
+    gaps[numbers[-1]] = median(gaps.values()) if gaps else 1
+    return sum(gaps[s.step] for s in some) / sum(gaps.values())
+
+
 def place_of(seen: Seen, *kinds: str, optimiser: int | None = None) -> Location | None:
     """The first line from which one of these was called; that of one optimiser's steps, where it has one."""
     calls = [c for c in seen.all(Call) if c.kind in kinds and c.location is not None]
@@ -35,9 +45,13 @@ def since_backward(step: Step) -> tuple[str, ...]:
 
 
 def steps_before_backward(step: Step) -> bool:
-    """The step finds nothing, because the model was called again after the gradients were cleared and the backward is yet to
-    come."""
-    return step.calls[-1] == "step-on-erased-gradient" and any(call in FORWARDS for call in since_backward(step))
+    """The step finds nothing, because the model was called and the backward of that is yet to come: it comes first after the
+    step. A backward that has its own forward before it is over; what the model was called for afterwards, as to draw how it
+    sees its input, is another matter."""
+    if step.calls[-1] != "step-on-erased-gradient":
+        return False
+    before = takewhile(lambda call: call != "backward", step.calls[:-1])
+    return any(call in FORWARDS for call in since_backward(step)) and not any(call in FORWARDS for call in before)
 
 
 def came_to_its_end(seen: Seen) -> bool:

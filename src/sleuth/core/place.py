@@ -15,7 +15,8 @@ LIBRARIES = tuple(sysconfig.get_paths()[key] for key in ("purelib", "platlib", "
 
 def is_users(file: str, foreign: tuple[str, ...] = ()) -> bool:
     """`foreign`: folders of a framework that may be installed elsewhere than among the libraries."""
-    return not file.startswith((SLEUTH, "<", *LIBRARIES, *foreign))
+    # A cell of a notebook has no file.
+    return file.startswith("<ipython-input") or not file.startswith((SLEUTH, "<", *LIBRARIES, *foreign))
 
 
 def current_location(foreign: tuple[str, ...] = ()) -> Location | None:
@@ -41,3 +42,14 @@ def location_of(trace: TracebackType | None, foreign: tuple[str, ...] = ()) -> L
         if is_users(frame.filename, foreign) and frame.lineno is not None:
             return locate(frame.filename, frame.lineno)
     return None
+
+
+def innermost(trace: TracebackType | None, foreign: tuple[str, ...] = ()) -> Location | None:
+    """The last line of the user's own in a traceback, whoever stands above or between."""
+    found = None
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if is_users(file, foreign):
+            found = (file, trace.tb_lineno)
+        trace = trace.tb_next
+    return None if found is None else locate(*found)

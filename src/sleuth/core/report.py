@@ -39,6 +39,7 @@ class Report:
     notes: tuple[str, ...] = ()  # what the reader must know: sampling, time that ran out, an interruption
     facts: Mapping[str, Any] = field(default_factory=dict)  # plain facts for the views: shapes, counts, curves
     views: Mapping[str, Callable[["Report"], str]] = field(default_factory=dict, repr=False, compare=False)
+    ignored_at: Mapping[str, Location] = field(default_factory=dict)  # of those ignored on the user's own line
     record: Recording | None = field(default=None, repr=False, compare=False)  # of a run: everything, not only what was judged
 
     @property
@@ -79,7 +80,7 @@ class Report:
             "seconds": round(self.seconds, 3),
             "culprits": [_culprit(c) for c in self.culprits],
             "findings": [{**_finding(f), "explained_by": f.explained_by} for f in self.findings],
-            "ignored": [{"name": n, "reason": r, "location": None} for n, r in self.ignored.items()],
+            "ignored": [{"name": n, "reason": r, "location": _location(self.ignored_at.get(n))} for n, r in self.ignored.items()],
             "clear": list(self.clear),
             "not_examined": [{"name": n, "reason": r} for n, r in self.not_examined.items()],
             "stages": self.stages(),

@@ -56,6 +56,7 @@ def _report(table: Mapping[str, Any], views: Mapping[str, Callable[[Report], str
         clear=tuple(str(name) for name in table["clear"]),
         not_examined={str(e["name"]): str(e["reason"]) for e in table["not_examined"]},
         ignored={str(e["name"]): str(e["reason"]) for e in table["ignored"]},
+        ignored_at={str(e["name"]): at for e in table["ignored"] if (at := _location(e.get("location"))) is not None},
         stage_of={str(name): Stage(stage) for stage, names in table.get("asked", {}).items() for name in names},
         examined_anything=table["status"] != "unknown",
         overhead=table.get("overhead"),

@@ -18,3 +18,11 @@ def kind_of(thing: object) -> str:
 def counted(count: int, noun: str) -> str:
     """1 layer, 2 layers."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def size(number: float) -> str:
+    """Of memory, such as 1.5 GB."""
+    for unit, least in (("TB", 1 << 40), ("GB", 1 << 30), ("MB", 1 << 20), ("kB", 1 << 10)):
+        if number >= least:
+            return f"{number / least:.3g} {unit}"
+    return f"{number:.0f} bytes"

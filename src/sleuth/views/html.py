@@ -10,6 +10,7 @@ from sleuth.views.wording import (
     StageAccount,
     enumerate_names,
     heading,
+    ignored,
     reasons,
     repeated,
     sentence,
@@ -45,7 +46,7 @@ def render(report: Report) -> str:
         *(_culprit(c) for c in report.culprits),
         *(_stage(account) for account in stage_accounts(report)),
         _not_examined(report),
-        _listed("Found, and ignored as you asked", [f"{name}: {reason}" for name, reason in report.ignored.items()]),
+        _listed("Found, and ignored as you asked", ignored(report)),
         _listed("Please note", [sentence(note) for note in report.notes]),
     ]
     page = f'<div class="sleuth-report"><style>{STYLE}</style>{"".join(parts)}</div>'

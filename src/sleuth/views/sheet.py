@@ -5,6 +5,7 @@ import sys
 import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TextIO
 
 from rich.cells import cell_len, chop_cells, set_cell_size
 
@@ -87,12 +88,13 @@ def shorten_start(text: str, width: int) -> str:
     return shorten(text[::-1], width)[::-1]
 
 
-def for_screen(write: Callable[[int], Sheet]) -> str:
+def for_screen(write: Callable[[int], Sheet], stream: TextIO | None = None) -> str:
     """In colour and as narrow as the window where a person looks at it; else plain and of the usual width."""
-    if not sys.stdout.isatty():
-        return speakable(write(WIDTH).plain(), sys.stdout.encoding)
+    stream = stream or sys.stdout
+    if not stream.isatty():
+        return speakable(write(WIDTH).plain(), stream.encoding)
     width = max(NARROWEST, min(WIDTH, shutil.get_terminal_size().columns))
-    return speakable(write(width).coloured(), sys.stdout.encoding)
+    return speakable(write(width).coloured(), stream.encoding)
 
 
 def speakable(text: str, encoding: str | None) -> str:

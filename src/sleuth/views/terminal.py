@@ -1,10 +1,13 @@
 """The report as text: the answer first, then stage by stage. Readable without colour and in 80 columns."""
 
+from typing import TextIO
+
 from rich.cells import cell_len
 
 from sleuth.core.diagnosis import Culprit
 from sleuth.core.finding import Finding
 from sleuth.core.location import Location
+from sleuth.core.observation import DIED
 from sleuth.core.report import Report
 from sleuth.core.stage import Severity
 from sleuth.views.sheet import WIDTH, Sheet, Span, for_screen, shorten, shorten_start
@@ -12,6 +15,7 @@ from sleuth.views.wording import (
     MARKS,
     enumerate_names,
     heading,
+    ignored,
     reasons,
     repeated,
     sentence,
@@ -32,8 +36,8 @@ def render(report: Report) -> str:
     return write(report, WIDTH).plain()
 
 
-def render_for_screen(report: Report) -> str:
-    return for_screen(lambda width: write(report, width))
+def render_for_screen(report: Report, stream: TextIO | None = None) -> str:
+    return for_screen(lambda width: write(report, width), stream)
 
 
 def write(report: Report, width: int) -> Sheet:
@@ -62,7 +66,8 @@ def _answer(sheet: Sheet, report: Report) -> None:
 
 
 def _why_unknown(sheet: Sheet, report: Report) -> None:
-    for reason in list(reasons(report.not_examined))[:1]:
+    died = [note for note in report.notes if note.startswith(DIED)]
+    for reason in (died or list(reasons(report.not_examined)))[:1]:
         sheet.paragraph(sentence(reason), indent=2, label="Why:  ")
 
 
@@ -133,8 +138,8 @@ def _ignored(sheet: Sheet, report: Report) -> None:
         return
     sheet.blank()
     sheet.row(Span("Found, and ignored as you asked", "bold"))
-    for name, reason in report.ignored.items():
-        sheet.paragraph(f"{name}: {reason}", indent=2, label="– ", label_style="dim")
+    for text in ignored(report):
+        sheet.paragraph(text, indent=2, label="– ", label_style="dim")
 
 
 def _notes(sheet: Sheet, report: Report) -> None:

@@ -11,14 +11,19 @@ from sleuth.views.facts import Fact, told
 
 MARKS = {Severity.ERROR: "✗", Severity.WARNING: "✗", Severity.HINT: "·"}
 SOURCES = {"examine": "examined"}
+# Seconds below which the cost of watching is that of its beginning and end.
+SHORT = 5.0
 
 
 def heading(report: Report) -> list[str]:
     """What was looked at, for how long, in which framework."""
-    parts = [report.subject, f"{SOURCES.get(report.source, report.source)} in {duration(report.seconds)}"]
+    done = count(report.steps, "step") if report.source == "run" else SOURCES.get(report.source, report.source)
+    parts = [report.subject, f"{done} in {duration(report.seconds)}"]
     if report.framework:
         version = str((report.facts.get("versions") or {}).get(report.framework, ""))
         parts.append(f"{report.framework} {version.split('+')[0]}".strip())
+    if report.source == "run" and report.overhead and report.seconds > SHORT:
+        parts.append(f"watching cost {max(report.overhead['ratio'] - 1, 0) * 100:.1f} %")
     return parts
 
 
@@ -42,10 +47,18 @@ def verdict(report: Report) -> Verdict:
             blind = f"; {len(report.not_examined)} could not look" if report.not_examined else ""
             return Verdict("✓", "HEALTHY", f"{count(looked, 'check')} looked and found nothing wrong{blind}.{hints}")
         case "unknown":
+            if report.steps:
+                return Verdict("?", "UNKNOWN", "the run died of an exception that no check knows.")
             return Verdict("?", "UNKNOWN", "no forward pass and no training step could be examined, so nothing is known.")
         case _:
             first = report.culprits[0].finding
             return Verdict(MARKS[first.severity], "SICK", sentence(first.title))
+
+
+def ignored(report: Report) -> list[str]:
+    """What was found and is meant, with the user's reason and where that stands."""
+    places = {name: f" ({at.short_file}:{at.line})" for name, at in report.ignored_at.items()}
+    return [f"{name}: {reason}{places.get(name, '')}" for name, reason in report.ignored.items()]
 
 
 def count(n: int, word: str) -> str:

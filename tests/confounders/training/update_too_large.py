@@ -62,7 +62,7 @@ class CosineDigits(nn.Module):
 def class_vectors_brought_back_after_every_step() -> Loop:
     """The vectors have their own rate, and it throws them right across the sphere."""
     model = CosineDigits()
-    groups = [{"params": model.body.parameters()}, {"params": [model.classes], "lr": 0.3}]
+    groups = [{"params": model.body.parameters()}, {"params": [model.classes], "lr": 3.0}]
     optimiser = optim.Adam(groups, lr=1e-3)
     batches = loader(*digit_images(), batch_size=64)
 

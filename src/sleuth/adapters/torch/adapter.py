@@ -10,14 +10,21 @@ import torch
 from sleuth.adapters.torch import architecture, cuts, flow, measuring, replay, sources, state, workers
 from sleuth.adapters.torch.arrays import to_numpy
 from sleuth.adapters.torch.bench import TorchBench, open_bench
+from sleuth.adapters.torch.failures.crash import Known, explain_crash
 from sleuth.adapters.torch.substitution import answers_changed
+from sleuth.adapters.torch.watching.discovery import Discovery
 from sleuth.adapters.torch.watching.watching import TorchWatching
 from sleuth.core.adapter import (
     Adapter,
+    Attended,
     Bench,
     Crew,
     Describes,
+    Discovered,
+    Discovering,
+    Discovers,
     Employs,
+    Explains,
     Orders,
     Replays,
     Rows,
@@ -29,13 +36,13 @@ from sleuth.core.adapter import (
 )
 from sleuth.core.errors import Unsupported
 from sleuth.core.guard import Guard
-from sleuth.core.observation import Architecture, Origin, Settings
+from sleuth.core.observation import Architecture, Observation, Origin, Settings
 from sleuth.core.scene import Replayed, Scene
 from sleuth.core.subject import Parts, Subject
 from sleuth.core.trial import Connection, Flow
 
 
-class TorchAdapter(Adapter, Describes, Employs, Orders, Replays, Steps, Substitutes, Traces, Watches):
+class TorchAdapter(Adapter, Describes, Discovers, Employs, Explains, Orders, Replays, Steps, Substitutes, Traces, Watches):
     name = "torch"
 
     def claims(self, thing: Any) -> bool:
@@ -105,6 +112,12 @@ class TorchAdapter(Adapter, Describes, Employs, Orders, Replays, Steps, Substitu
         self, model: Any, optimisers: Sequence[Any], *, every: int | None, overhead: float, guard: Guard | None = None
     ) -> Watching:
         return TorchWatching(model, optimisers, every=every, overhead=overhead, guard=guard)
+
+    def discover(self, begin: Callable[[Discovered], Attended], *, steps: int | None = None) -> Discovering:
+        return Discovery(begin, steps)
+
+    def explain(self, error: BaseException) -> list[Observation]:
+        return explain_crash(error, Known())
 
     def replay(self, subject: Subject, scene: Scene) -> Replayed:
         return replay.replay(subject, scene)

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from sleuth.core.blame import samples_blamed, suspect_at
 from sleuth.core.check import Evidence, Seen, check
-from sleuth.core.observation import ArrayFacts, Batch, Role
+from sleuth.core.observation import ArrayFacts, Batch, NotFinite, Role
 from sleuth.core.stage import Confidence, Severity, Stage
 
 MOST_NAMED = 3
@@ -16,7 +17,7 @@ MOST_NAMED = 3
     stage=Stage.DATA,
     severity=Severity.ERROR,
     confidence=Confidence.CERTAIN,
-    reads=(Batch,),
+    reads=((Batch, NotFinite),),
     explains=(
         "output-not-finite",
         "loss-not-finite",
@@ -49,6 +50,11 @@ MOST_NAMED = 3
     ),
 )
 def input_not_finite(seen: Seen) -> Iterator[Evidence]:
+    # A training that broke at such a batch: the step was taken apart, and nothing else was to blame.
+    met = next((n for n in seen.all(NotFinite) if n.what == "input"), None)
+    if met is not None:
+        yield _in_training(seen, met)
+        return
     bad = [b for b in seen.all(Batch) if any(_counts(facts, b) for facts in b.inputs)]
     if not bad or _model_copes(seen, bad):
         return
@@ -66,6 +72,22 @@ def input_not_finite(seen: Seen) -> Iterator[Evidence]:
         f"the first is sample {first.bad_inputs[0] if first.bad_inputs else '?'} of batch {first.index}",
         numbers={"nans": nans, "infs": infs, "samples": samples, "batches": len(bad), "first_batch": first.index},
         strength=float(samples),
+    )
+
+
+def _in_training(seen: Seen, met: NotFinite) -> Evidence:
+    blamed, suspect = samples_blamed(seen, met.step), suspect_at(seen, met.step)
+    return Evidence(
+        where="input",
+        summary=f"the batch of step {met.step} holds {_amount(met.nans, met.infs)}" + (f": {blamed}" if blamed else ""),
+        numbers={
+            "step": met.step,
+            "nans": met.nans,
+            "infs": met.infs,
+            **({"sample": suspect.index, "position": suspect.position} if suspect is not None else {}),
+        },
+        first_step=met.step,
+        strength=float(met.nans + met.infs),
     )
 
 

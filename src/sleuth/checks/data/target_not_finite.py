@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
+from sleuth.core.blame import samples_blamed, suspect_at
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.observation import Batch, LossCall, Role, Split, Step
+from sleuth.core.observation import Batch, LossCall, NotFinite, Role, Split, Step
 from sleuth.core.stage import Confidence, Severity, Stage
 
 
@@ -12,7 +13,7 @@ from sleuth.core.stage import Confidence, Severity, Stage
     stage=Stage.DATA,
     severity=Severity.ERROR,
     confidence=Confidence.CERTAIN,
-    reads=(Batch,),
+    reads=((Batch, NotFinite),),
     explains=(
         "loss-not-finite",
         "gradient-not-finite",
@@ -41,6 +42,10 @@ from sleuth.core.stage import Confidence, Severity, Stage
     ),
 )
 def target_not_finite(seen: Seen) -> Iterator[Evidence | NotExamined]:
+    met = next((n for n in seen.all(NotFinite) if n.what == "target"), None)
+    if met is not None:
+        yield _in_training(seen, met)
+        return
     batches = [b for b in seen.all(Batch) if b.target is not None]
     if not batches:
         yield NotExamined("the batches have no target that could be told")
@@ -59,6 +64,23 @@ def target_not_finite(seen: Seen) -> Iterator[Evidence | NotExamined]:
         f"the first is sample {first.bad_targets[0]} of batch {first.index} of {first.split.value}",
         numbers={"nans": nans, "infs": infs, "samples": samples, "batches": len(bad), "first_batch": first.index},
         strength=float(samples),
+    )
+
+
+def _in_training(seen: Seen, met: NotFinite) -> Evidence:
+    blamed, suspect = samples_blamed(seen, met.step), suspect_at(seen, met.step)
+    what = " and ".join([f"{met.nans} NaN"] * bool(met.nans) + [f"{met.infs} Inf"] * bool(met.infs))
+    return Evidence(
+        where="target",
+        summary=f"the targets of step {met.step} hold {what}" + (f": {blamed}" if blamed else ""),
+        numbers={
+            "step": met.step,
+            "nans": met.nans,
+            "infs": met.infs,
+            **({"sample": suspect.index, "position": suspect.position} if suspect is not None else {}),
+        },
+        first_step=met.step,
+        strength=float(met.nans + met.infs),
     )
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.observation import Argument, Batch, Failure, LossCall, Split
+from sleuth.core.observation import Argument, Batch, Failure, LossCall, OutOfRange, Split
 from sleuth.core.stage import Confidence, Severity, Stage
 
 CLASS_LOSSES = ("cross-entropy", "nll")
@@ -23,7 +23,7 @@ IGNORED = -100
     stage=Stage.DATA,
     severity=Severity.ERROR,
     confidence=Confidence.CERTAIN,
-    reads=(Batch, (LossCall, Failure)),
+    reads=((Batch, OutOfRange), (LossCall, Failure, OutOfRange)),
     explains=(
         "forward-fails",
         "output-target-mismatch",
@@ -50,6 +50,13 @@ IGNORED = -100
     ),
 )
 def target_out_of_range(seen: Seen) -> Iterator[Evidence | NotExamined]:
+    asked = next((o for o in seen.all(OutOfRange) if o.kind == "class"), None)
+    if asked is not None:  # the very call that raised was read
+        yield _refused(asked)
+        return
+    if not seen.all(Batch):
+        yield NotExamined("no data was seen")
+        return
     calls = [c for c in seen.all(LossCall) if c.family in (*CLASS_LOSSES, *PROBABILITY_LOSSES)]
     found = [e for call in calls if (e := _judge(call, seen)) is not None]
     if found:
@@ -66,6 +73,20 @@ def target_out_of_range(seen: Seen) -> Iterator[Evidence | NotExamined]:
         )
     elif not calls and any(c.family not in REGRESSION_LOSSES for c in seen.all(LossCall)):
         yield NotExamined("the loss was not seen to take class indices or probabilities")
+
+
+def _refused(asked: OutOfRange) -> Evidence:
+    lowest, highest, classes = asked.lowest, asked.highest, asked.size
+    name = asked.index or "the target"
+    many = f" ({asked.outside:,} of {asked.asked:,} are outside)" if asked.outside else ""
+    return Evidence(
+        where=asked.index or "target",
+        location=asked.location,
+        summary=f"{name} runs from {lowest} to {highest}{many}, but {asked.table} has {classes}: classes 0 to {classes - 1}",
+        numbers={"lowest": lowest, "highest": highest, "outputs": classes},
+        # One batch need not hold the lowest class: only what begins at 1 and ends one too high is surely counted from 1.
+        fix=_fix(lowest if lowest < 0 or (lowest, highest) == (1, classes) else 0, highest, classes),
+    )
 
 
 def _judge(call: LossCall, seen: Seen) -> Evidence | None:

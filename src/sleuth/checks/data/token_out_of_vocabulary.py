@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.observation import Architecture, ArrayFacts, Batch, Failure, Layer, Split
+from sleuth.core.observation import Architecture, ArrayFacts, Batch, Failure, Layer, OutOfRange, Split
 from sleuth.core.stage import Confidence, Severity, Stage
 
 
@@ -12,7 +12,7 @@ from sleuth.core.stage import Confidence, Severity, Stage
     stage=Stage.DATA,
     severity=Severity.ERROR,
     confidence=Confidence.CERTAIN,
-    reads=(Architecture, Batch),
+    reads=((Architecture, OutOfRange), (Batch, OutOfRange)),
     explains=("forward-fails",),
     title="A token id has no row in the embedding",
     why="""An embedding is a table with one row an id, counted from zero. An id at or beyond its end reads outside
@@ -29,7 +29,15 @@ from sleuth.core.stage import Confidence, Severity, Stage
     ),
 )
 def token_out_of_vocabulary(seen: Seen) -> Iterator[Evidence | NotExamined]:
-    tables = {layer.path: layer for layer in seen.one(Architecture).layers if layer.family == "embedding"}
+    asked = [o for o in seen.all(OutOfRange) if o.kind in ("embedding", "position")]
+    if asked:  # the very call that raised was read
+        yield from (_refused(o) for o in asked if o.kind == "embedding")
+        return
+    architecture = seen.maybe(Architecture)
+    if architecture is None:
+        yield NotExamined("the model was not described")
+        return
+    tables = {layer.path: layer for layer in architecture.layers if layer.family == "embedding"}
     ids = _widest(seen)
     if not tables and not ids:
         return  # nothing is looked up
@@ -42,6 +50,19 @@ def token_out_of_vocabulary(seen: Seen) -> Iterator[Evidence | NotExamined]:
     elif len(tables) == 1 and len(ids) == 1:
         # With several tables or inputs the ids of one may rightly exceed the rows of another.
         yield from _outside(next(iter(tables.values())), list(ids.values()), None)
+
+
+def _refused(asked: OutOfRange) -> Evidence:
+    rows, ids = asked.size, asked.index or "what it is given"
+    many = f" ({asked.outside:,} of {asked.asked:,} ids are outside)" if asked.outside > 1 else ""
+    return Evidence(
+        where=asked.table,
+        location=asked.location,
+        summary=f"{asked.table} has {rows} rows (ids 0 to {rows - 1}), but {ids} holds the id {asked.wrong}{many}",
+        fix=f"Make the embedding {asked.highest + 1} rows long, or keep every id below {rows}." if asked.lowest >= 0 else None,
+        numbers={"rows": rows, "smallest_id": asked.lowest, "largest_id": asked.highest},
+        strength=2.0,
+    )
 
 
 def _widest(seen: Seen) -> dict[str, ArrayFacts]:

@@ -7,7 +7,8 @@ import numpy as np
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
 from sleuth.core.finding import Series
-from sleuth.core.observation import Step
+from sleuth.core.observation import NotFinite, Step
+from sleuth.core.runaway import runaway
 from sleuth.core.stage import Severity, Stage
 from sleuth.core.trial import Overfit, RangeTest
 
@@ -18,6 +19,8 @@ LITTLE = 0.1
 NOISES = 3.0
 # Large rates often raise the loss at first and lower it soon after: so many steps must have gone by.
 LEAST_STEPS = 30
+# Where a rate is known only to be far too high, one that most models and optimisers can start with.
+STARTING = 1e-3
 # Times the start: from further up the way down is longer than any trial.
 NEAR = 1.5
 
@@ -26,7 +29,7 @@ NEAR = 1.5
     code="H501",
     stage=Stage.HYPERPARAMETERS,
     severity=Severity.WARNING,
-    reads=(RangeTest, Overfit),
+    reads=((RangeTest, NotFinite), (Overfit, NotFinite)),
     explains=(
         "loss-not-decreasing",
         "loss-diverges",
@@ -62,6 +65,9 @@ NEAR = 1.5
 def learning_rate_too_high(
     seen: Seen, *, clear_fall: float = CLEAR_FALL, little: float = LITTLE
 ) -> Iterator[Evidence | NotExamined]:
+    if seen.maybe(RangeTest) is None:
+        yield _in_training(seen)
+        return
     test = seen.one(RangeTest)
     if not test.current or not test.runs:
         yield NotExamined("there is no learning rate above zero")
@@ -89,6 +95,28 @@ def learning_rate_too_high(
         series=(Series("loss while the rate rises", tuple(math.log10(r) for r in test.rates), test.losses),),
         first_step=1,
         strength=test.current / best,
+    )
+
+
+def _in_training(seen: Seen) -> Evidence | NotExamined:
+    """Without a trial only one course tells by itself: weights and loss that grow together, step by step, until they overflow."""
+    found = runaway(seen)
+    if found is None:
+        return NotExamined("the experiment behind it (RangeTest) did not run")
+    rate = f" at a rate of {found.rate:g}" if found.rate else ""
+    steps = "one step" if found.steps == 1 else f"{found.steps} steps"
+    rose = f", and the loss went from {found.start:.3g} to {found.end:.3g}" if found.end > found.start else ""
+    return Evidence(
+        where=found.path,
+        summary=f"{found.path} grew {found.factor:.2g}-fold within {steps}{rate} (size {found.first:.2g} to {found.last:.2g})"
+        f"{rose}, until step {found.step} overflowed: the steps are too long, and the operation that overflowed is not to blame",
+        fix=f"Lower the learning rate: try {min(found.rate / 100, STARTING):.1g} instead of {found.rate:g}."
+        if found.rate
+        else None,
+        numbers={"lr": found.rate, "factor": found.factor, "start": found.start, "end": found.end, "step": found.step},
+        first_step=found.step - found.steps,
+        last_step=found.step,
+        strength=math.log10(found.factor),
     )
 
 

@@ -6,7 +6,8 @@ from sleuth.core.check import Evidence, NotExamined, Seen, check
 from sleuth.core.observation import Failure, LossCall, Role
 from sleuth.core.stage import Confidence, Severity, Stage
 
-PHASES = {"data": "reading the data", "forward": "the forward pass", "loss": "the loss", "step": "the optimiser's step"}
+PHASES = {"data": "reading the data", "forward": "the forward pass", "loss": "the loss", "step": "the optimiser's step",
+          "script": "the script"}  # fmt: skip
 
 
 @check(

@@ -34,6 +34,7 @@ LARGE_RISE = 1 << 30
     stage=Stage.RESOURCES,
     severity=Severity.ERROR,
     reads=(Memory,),
+    explains=("out-of-memory",),
     title="Memory rises step after step",
     why="""What a step needs is the same each time, so memory should come to rest after the first ones. When it rises on and on,
     something keeps what every step makes, and a longer run ends without memory.""",

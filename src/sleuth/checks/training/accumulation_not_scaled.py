@@ -1,6 +1,7 @@
 """The loss of each accumulated part goes backward whole, so that the parts add up to several times the gradient."""
 
 from collections.abc import Iterator
+from itertools import combinations
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
 from sleuth.core.observation import Accumulation, Call, Settings, Step
@@ -65,24 +66,35 @@ def accumulation_not_scaled(seen: Seen) -> Iterator[Evidence | NotExamined]:
         yield NotExamined("the gradient is changed between the last backward and the step: it may be divided there")
     elif any(p.returned is None for a in found for p in a.parts):
         yield NotExamined("no one loss function was heard behind each backward")
-    elif all(_whole(a) for a in found):
+    elif all(_whole(a) for a in found) and not _looks_again(found) and not _told_always(found):
         yield _evidence(seen, found, parts)
 
 
 def _whole(step: Accumulation) -> bool:
-    """Parts of one loss over different samples, none of them divided."""
+    """Parts of one loss, none of them divided."""
     places = {(p.loss, p.location) for p in step.parts}
-    targets = [p.target for p in step.parts]
     return (
         len(places) == 1
         # Several losses of one forward are tasks, not parts.
         and step.forwards >= len(step.parts)
-        and all(p.reduction == "mean" and _same(p.value, p.returned) for p in step.parts)
-        # The same samples again are another look at them, such as the second half of a sharpness-aware step.
-        and len(set(targets)) == len(targets)
-        # One answer for all is what a discriminator is told of real, then of made samples.
-        and all(low < high for low, high, _ in targets)
+        and all(p.reduction == "mean" and p.target and _same(p.value, p.returned) for p in step.parts)
     )
+
+
+def _looks_again(steps: list[Accumulation]) -> bool:
+    """The same samples twice are another look at them, such as the second half of a sharpness-aware step. Two parts of a few
+    samples may also be alike by chance, but not in every step."""
+    shortest = min(len(step.parts) for step in steps)
+    return any(all(s.parts[i].target == s.parts[j].target for s in steps) for i, j in combinations(range(shortest), 2))
+
+
+def _told_always(steps: list[Accumulation]) -> bool:
+    """One answer for all samples, and the same in every step, is what a discriminator is told of real, then of made ones."""
+    for parts in zip(*(step.parts for step in steps), strict=False):
+        answers = {part.target[:2] for part in parts}
+        if len(answers) == 1 and len(set(*answers)) == 1:
+            return True
+    return False
 
 
 def _same(value: float | None, returned: float | None) -> bool:

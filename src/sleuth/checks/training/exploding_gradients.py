@@ -1,12 +1,16 @@
 """Gradients grow without bound: towards the first layers, or from step to step."""
 
+import math
 from collections.abc import Iterator
 from statistics import median
+
+import numpy as np
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
 from sleuth.core.finding import Series
 from sleuth.core.history import Tensor
 from sleuth.core.observation import Architecture, Role, Step
+from sleuth.core.progress import LEARNED, progress_of
 from sleuth.core.stage import Severity, Stage
 
 # First layers of healthy nets get up to some ten times the gradient of the last: convolutions add up over all positions.
@@ -19,6 +23,9 @@ EARLY_STEPS = 5
 LASTING_STEPS = 3
 LEFT_OUT = ("embedding", "norm", "batchnorm")
 LEAST_LAYERS = 3
+# Layers of which a line through the sizes of their gradients can be drawn, and how well it must fit them (correlation).
+MANY_LAYERS = 12
+STEADY = 0.9
 
 
 @check(
@@ -65,6 +72,8 @@ def exploding_gradients(
     grown = next((found for player in players if (found := _over_steps(seen, player, growth)) is not None), None)
     if deep is None and not seen.all(Step):
         yield NotExamined(f"fewer than {LEAST_LAYERS} layers have a gradient, and no step was seen")
+    if (deep is None or deep[0] <= deeper) and (steady := _layer_by_layer(seen)) is not None:
+        deep = max(filter(None, (deep, steady)), key=lambda found: found[0])
     if deep is not None and deep[0] > deeper:
         ratio, first, last = deep
         yield Evidence(
@@ -79,16 +88,37 @@ def exploding_gradients(
         yield grown
 
 
+def _layers(seen: Seen) -> list[Tensor]:
+    matrices = {p.path for p in seen.one(Architecture).parameters if len(p.shape) > 1 and p.family not in LEFT_OUT}
+    return [g for g in seen.latest(Role.GRADIENT) if g.path in matrices and g.statistics.all_finite and g.rms > 0]
+
+
 def _across_depth(seen: Seen) -> tuple[float, Tensor, Tensor] | None:
     """How much larger the first layers' gradient is than the last ones', at the start and still at the end."""
-    matrices = {p.path for p in seen.one(Architecture).parameters if len(p.shape) > 1 and p.family not in LEFT_OUT}
-    layers = [g for g in seen.latest(Role.GRADIENT) if g.path in matrices and g.statistics.all_finite and g.rms > 0]
+    layers = _layers(seen)
     if len(layers) < LEAST_LAYERS:
         return None
     quarter = max(1, len(layers) // 4)
     first, last = layers[:quarter], layers[-quarter:]
     ratios = [_typical(first, which) / max(g.rms_over_steps[which] for g in last) for which in (0, -1) if _moves(last, which)]
     return (min(ratios), first[0], max(last, key=lambda g: g.rms)) if ratios else None
+
+
+def _layer_by_layer(seen: Seen) -> tuple[float, Tensor, Tensor] | None:
+    """Many layers that each make the gradient a little larger: how much that comes to, from the last to the first. A training
+    that learns all the same has an optimiser that takes the sizes out again."""
+    layers = [g for g in _layers(seen) if min(g.rms_over_steps) > 0]
+    progress = progress_of(seen.all(Step))
+    if len(layers) < MANY_LAYERS or progress is None or progress.fell > LEARNED * abs(progress.start):
+        return None
+    depth = np.arange(len(layers))
+    grown = []
+    for which in (0, -1):
+        sizes = np.log([g.rms_over_steps[which] for g in layers])
+        slope = float(np.polyfit(depth, sizes, 1)[0])
+        steady = float(np.corrcoef(depth, sizes)[0, 1]) < -STEADY
+        grown.append(math.exp(-slope * (len(layers) - 1)) if steady else 1.0)
+    return min(grown), layers[0], layers[-1]
 
 
 def _typical(layers: list[Tensor], which: int) -> float:

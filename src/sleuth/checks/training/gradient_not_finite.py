@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from sleuth.core.blame import born_in, line_of, origin_at, samples_blamed, suspect_at
 from sleuth.core.check import Evidence, NotExamined, Seen, check
 from sleuth.core.observation import Frame, LossCall, NotFinite, Role, Step
+from sleuth.core.stable_form import stable_form
 from sleuth.core.stage import Confidence, Severity, Stage
 from sleuth.core.statistics import Statistics
 
@@ -31,12 +32,14 @@ from sleuth.core.statistics import Statistics
 )
 def gradient_not_finite(seen: Seen) -> Iterator[Evidence | NotExamined]:
     met = seen.all(NotFinite)
-    lost = [n.step for n in met if n.what == "loss"] + [
-        s.step for s in seen.all(Step) if s.loss is None and "backward" in s.calls
-    ]
+    lost = [n.step for n in met if n.what == "loss"] + [s.step for s in seen.all(Step) if s.loss is None and s.heard]
     first = next((n for n in met if n.what == "gradient" and n.step < min(lost, default=n.step + 1)), None)
     if first is not None:
         yield _in_training(seen, first)
+        return
+    spoiled = next((n for n in met if n.what == "parameter"), None)
+    if spoiled is not None and (written := _writer(seen, spoiled)) is not None:
+        yield _by_the_weights(seen, spoiled, written)
         return
     if any(call.value is None for call in seen.all(LossCall)):
         yield NotExamined("the loss itself is not finite")
@@ -58,15 +61,38 @@ def _in_training(seen: Seen, met: NotFinite) -> Evidence:
     return Evidence(
         where=(origin.layer if origin is not None else None) or met.where,
         location=(origin.location if origin is not None else None) or line_of(seen, "backward"),
+        fix=None if origin is None else stable_form(origin),
         summary="; ".join(parts),
         numbers={
             "nans": met.nans,
             "infs": met.infs,
             **({"sample": suspect.index, "position": suspect.position} if suspect is not None else {}),
-            **({"operation": origin.operation} if origin is not None else {}),
+            **({"operation": origin.operation, "direction": origin.direction} if origin is not None else {}),
         },
         first_step=met.step,
         last_step=met.step,
+    )
+
+
+def _writer(seen: Seen, spoiled: NotFinite) -> Step | None:
+    """The step before, if its loss was finite and it wrote NaN. Weights that a large rate throws out are infinite first."""
+    weights = [row for f in seen.frames(Role.WEIGHT) if f.step == spoiled.step for row in f.statistics().items()]
+    if spoiled.infs or any(s.infs for _, s in weights) or (weights and spoiled.where not in dict(weights)):
+        return None
+    last = next((s for s in reversed(seen.all(Step)) if s.step == spoiled.step - 1), None)
+    return last if last is not None and last.loss is not None and "skipped" not in last.calls else None
+
+
+def _by_the_weights(seen: Seen, spoiled: NotFinite, written: Step) -> Evidence:
+    return Evidence(
+        where=spoiled.where,
+        location=line_of(seen, "backward"),
+        summary=f"{spoiled.where} holds {spoiled.nans} NaN when step {spoiled.step} begins, and the loss of the step before is "
+        f"{written.loss:.3g}: the gradient of step {written.step} was not finite",
+        confidence=Confidence.LIKELY,
+        numbers={"nans": spoiled.nans, "loss": written.loss},
+        first_step=written.step,
+        last_step=written.step,
     )
 
 

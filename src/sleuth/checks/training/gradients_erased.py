@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.loop import UNHEARD, began, heard_steps, place_of, steps_before_backward
-from sleuth.core.observation import Step
+from sleuth.core.location import Location
+from sleuth.core.loop import UNHEARD, began, heard_steps, place_of, share_of, steps_before_backward
+from sleuth.core.observation import Call, Step
 from sleuth.core.stage import Confidence, Severity, Stage
 
 # A loop may throw a bad batch's gradient away now and then, and step all the same.
@@ -56,15 +57,22 @@ def gradients_erased(seen: Seen, *, least_times: int = LEAST_TIMES, share: float
         return
     for number, steps in by_optimiser.items():
         erased = [s for s in steps if s.calls[-1] == "step-on-erased-gradient" and not steps_before_backward(s)]
-        if len(erased) < least_times or len(erased) < share * len(steps):
+        if len(erased) < least_times or share_of(erased, steps) < share:
             continue
         yield Evidence(
             summary=f"in {len(erased)} of {len(steps)} steps the gradient was cleared after the backward: "
             "the step had nothing to use",
             where=f"optimiser {number}" if len(by_optimiser) > 1 else None,
-            location=place_of(seen, "zero_grad", optimiser=number) or place_of(seen, "step", optimiser=number),
+            location=_eraser(seen, number, erased[0]) or place_of(seen, "step", optimiser=number),
             numbers={"erased": len(erased), "steps": len(steps)},
             first_step=began(steps, erased[0]),
             last_step=erased[-1].step,
             strength=len(erased) / len(steps),
         )
+
+
+def _eraser(seen: Seen, optimiser: int, first: Step) -> Location | None:
+    """A loop may clear in several places; the last one that it came by before the first such step is the one."""
+    calls = [c for c in seen.all(Call) if c.kind == "zero_grad" and c.optimiser == optimiser and c.location is not None]
+    met = [c for c in calls if c.step <= first.step]
+    return met[-1].location if met else place_of(seen, "zero_grad", optimiser=optimiser)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
 from sleuth.core.finding import Series
-from sleuth.core.observation import Holder, Retention, Step
+from sleuth.core.observation import Failure, Holder, Retention, Step
 from sleuth.core.stage import Confidence, Severity, Stage
 
 # A few losses are kept on purpose (a moving window, several parts of one step); nobody needs dozens of graphs.
@@ -19,7 +19,7 @@ RELEASED = 0.25
     severity=Severity.ERROR,
     confidence=Confidence.CERTAIN,
     reads=(Retention,),
-    explains=("memory-grows", "backward-fails"),
+    explains=("memory-grows", "backward-fails", "out-of-memory"),
     title="Graphs of earlier steps stay in memory",
     why="""A loss, or an output, that is kept as a tensor keeps the whole recorded computation of its step alive, and what is
     added to it keeps all the earlier ones. Memory rises with every step, and freeing the long chain at last may take minutes.""",
@@ -38,7 +38,7 @@ def graph_retained(seen: Seen, *, kept: int = KEPT, released: float = RELEASED) 
     if any(r.through == "model" for r in noted):
         return  # the state that drags them along is hidden-state-not-detached
     if (summed := next((r for r in noted if r.failed and r.through == "loss"), None)) is not None:
-        yield _used_twice(summed)
+        yield _used_twice(summed, next((f for f in seen.all(Failure) if f.phase == "backward"), None))
         return
     most = max(noted, key=lambda r: r.alive)
     last = max([s.step for s in seen.all(Step)[-1:]] + [noted[-1].step])
@@ -82,11 +82,13 @@ def _fix(holder: Holder | None) -> str | None:
     return f"Put numbers into {holder.name}: loss.item(); or tensors without their graph: output.detach()."
 
 
-def _used_twice(summed: Retention) -> Evidence:
+def _used_twice(summed: Retention, failure: Failure | None) -> Evidence:
     steps = f"{summed.dragged} earlier step" + ("s" if summed.dragged > 1 else "")
     return Evidence(
         summary=f"the loss of step {summed.step:,} was added to that of {steps}, whose graph is used up: its backward raised",
-        location=summed.location,
+        location=failure.location if failure is not None and failure.location is not None else summed.location,
         numbers={"steps": summed.dragged},
-        fix="Call backward() on the loss of this step alone, and keep the running total apart: total += loss.item().",
+        fix=f"{failure.advice[0].upper()}{failure.advice[1:]}."
+        if failure is not None and failure.advice
+        else "Call backward() on the loss of this step alone, and keep the running total apart: total += loss.item().",
     )

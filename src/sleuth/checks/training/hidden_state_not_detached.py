@@ -17,7 +17,7 @@ LEAST_STEPS = 48
     severity=Severity.WARNING,
     confidence=Confidence.CERTAIN,
     reads=(Retention,),
-    explains=("backward-fails", "graph-retained", "memory-grows"),
+    explains=("backward-fails", "graph-retained", "memory-grows", "out-of-memory"),
     title="A state drags the graph of earlier batches along",
     why="""A state that goes from batch to batch carries the recorded computation of all batches before. The next backward then
     walks through all of them: it raises, because the first backward used them up or the step changed their weights, and with

@@ -9,6 +9,7 @@ from sleuth.core.curve import line
 from sleuth.core.finding import Series
 from sleuth.core.location import Location
 from sleuth.core.observation import Call, Step
+from sleuth.core.progress import progress_of
 from sleuth.core.stage import Confidence, Severity, Stage
 
 # Of the largest rate: fine-tuning after a first phase goes down a hundred- or a thousandfold, on purpose.
@@ -19,6 +20,10 @@ WASTED = 0.5
 LEAST_WASTED = 100
 # A schedule that waits for a plateau cannot come down so far within so few steps.
 TOO_SOON = 30
+# Steps that a training may need to leave its first plateau: a rate that has come down before never gave it the time.
+FIRST_PLATEAU = 150
+# Of the largest rate: alive.
+ALIVE = 0.1
 # Standard errors by which the loss must have been falling while the rate came down.
 ERRORS = 2.0
 # Of the steps that call the scheduler, for it to be one at every step.
@@ -75,15 +80,25 @@ def _cut_short(steps: list[Step], since: int) -> bool:
     if len(before) < TOO_SOON:
         return True
     rates = np.array([s.lr for s in steps[:since]])
-    alive = before[: max(TOO_SOON // 3, int(np.argmax(rates < 0.1 * rates.max())))]
-    course = line(alive)
-    return course.fall > ERRORS * course.error
+    alive = int(np.flatnonzero(rates >= ALIVE * rates.max())[-1]) + 1
+    course = line(before[: max(TOO_SOON // 3, alive)])
+    return course.fall > ERRORS * course.error or _never_began(steps[:since], alive)
+
+
+def _never_began(steps: list[Step], alive: int) -> bool:
+    """A schedule that goes by the clock came down while the loss had not even left its start."""
+    by_clock = any(_schedules(call) and "told" not in call for s in steps for call in s.calls)
+    if not by_clock or steps[alive - 1].step - steps[0].step >= FIRST_PLATEAU:
+        return False
+    progress = progress_of(steps)
+    return progress is not None and not progress.works and not progress.worsened
 
 
 def _evidence(seen: Seen, steps: list[Step], since: int, share: float, gone: float) -> Evidence:
     largest = max(s.lr for s in steps if s.lr is not None)
     at, last = steps[since].step, steps[-1]
-    often = sum(any(_schedules(call) for call in s.calls) for s in steps) > EVERY_STEP * len(steps)
+    heard = [s for s in steps if s.calls]
+    often = sum(any(_schedules(call) for call in s.calls) for s in heard) > EVERY_STEP * len(heard)
     length = last.step - steps[0].step + 1
     every = "; the scheduler is stepped after every batch" if often else ""
     return Evidence(

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.curve import Curve, Relapse, find_relapse, guessing, line, loss_curve
+from sleuth.core.curve import Curve, Relapse, find_relapse, guessing, heard_curve, line, loss_curve
 from sleuth.core.finding import Series
 from sleuth.core.observation import Call, Ending, Step
 from sleuth.core.stage import Severity, Stage
@@ -19,6 +19,13 @@ ABOVE_START = 1.5
 # Times the lowest level, where nobody knows what an untrained model has: a converged one that is trained on rises a little.
 BLOWN_UP = 10.0
 START_STEPS = 3
+# Times the first losses: values that a model learns from its own answers grow from nothing to a hundred times the reward, and
+# squares of them to the square of that; but not on and on.
+RUNAWAY = 1e4
+# A training that finds its first rewards late has a loss of almost nothing until then, and one rise. This many parts rise all,
+# each by so much.
+PARTS = 10
+RISES = 1.1
 # A rate that was raised since may explain a higher level: cycles do that.
 RAISED = 1.5
 
@@ -47,7 +54,8 @@ RAISED = 1.5
 def loss_diverges(seen: Seen, *, lost: float = LOST, above_start: float = ABOVE_START) -> Iterator[Evidence | NotExamined]:
     curve = loss_curve(seen, LEAST_STEPS)
     if isinstance(curve, str):
-        yield NotExamined(curve)
+        runaway = _runs_away(seen)
+        yield runaway if runaway is not None else NotExamined(curve)
         return
     start = float(curve.losses[:START_STEPS].max())
     relapse = find_relapse(curve.losses)
@@ -79,6 +87,28 @@ def _since_low(seen: Seen, curve: Curve, relapse: Relapse, start: float, lost: f
         first_step=step,
         last_step=int(curve.steps[-1]),
         strength=rise / max(lost * gained, 1e-30) if gained > 0 else rise,
+    )
+
+
+def _runs_away(seen: Seen) -> Evidence | None:
+    """Losses whose level says little, as those of reinforcement learning, have some bound all the same."""
+    curve = heard_curve(seen)
+    if isinstance(curve, str) or len(curve) < LEAST_STEPS:
+        return None
+    levels = np.array([np.median(part) for part in np.array_split(curve.losses, PARTS)])
+    if levels[0] <= 0 or levels[-1] < RUNAWAY * levels[0] or (levels[1:] < RISES * levels[:-1]).any():
+        return None
+    begun = int(curve.steps[np.flatnonzero(curve.losses <= levels[0])[-1]])
+    return Evidence(
+        summary=f"the loss was {levels[0]:.3g} in the first steps, is {levels[-1]:.3g} now and never stopped rising: what it is "
+        "measured against seems to grow with it",
+        fix="Where the model's own answers are its targets, take them from a second copy that follows slowly, and let what comes "
+        "later count less (a discount below 1); lower the learning rate three to ten times.",
+        numbers={"start": float(levels[0]), "late": float(levels[-1]), "step": begun},
+        series=(_series(curve),),
+        first_step=begun,
+        last_step=int(curve.steps[-1]),
+        strength=float(levels[-1] / levels[0]) / RUNAWAY,
     )
 
 

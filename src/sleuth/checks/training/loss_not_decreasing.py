@@ -27,6 +27,9 @@ TRAINED = 0.8
 # Of what guessing gives, in a training of the user's: lower than this, something was learned.
 STILL_GUESSING = 0.9
 PARTS = 8
+# Small batches hide a small fall in their noise. After so many steps there is a larger one, of the start, that they cannot hide.
+LONG = 500
+FALL_BY_THEN = 0.2
 # Of the largest rate: a schedule that is on its way up has not begun.
 WARM = 0.5
 # Held-out skill of simple learners (0 guesses, 1 knows) below which a task is too hard to expect a fall at once.
@@ -120,10 +123,17 @@ def _live(seen: Seen, fall: float, sure: float) -> Iterator[Evidence | NotExamin
     lowest = min(part.mean() for part in np.array_split(curve.losses, PARTS))
     if lowest < STILL_GUESSING * guess or _warming_up(curve):
         return
-    if fell.size + sure * fell.error >= fall * guess:
+    if fell.size + sure * fell.error >= fall * guess and not _flat_for_long(curve, fell, guess, sure):
         yield NotExamined("the loss is too noisy to tell within so few steps")
         return
     yield _evidence(fell, curve.steps, curve.losses, f"where guessing costs {guess:.3g}", fall * guess)
+
+
+def _flat_for_long(curve: Curve, fell: Fall, guess: float, sure: float) -> bool:
+    """Noise or not: no sign of a fall, no room for a real one, and still at the level of guessing."""
+    later = level(curve.losses[len(curve) // 3 :])
+    flat = fell.size < fell.error and fell.size + sure * fell.error < FALL_BY_THEN * guess
+    return len(curve) >= LONG and flat and later.mean - sure * later.error > STILL_GUESSING * guess
 
 
 def _warming_up(curve: Curve) -> bool:

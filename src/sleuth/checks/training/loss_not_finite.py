@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 
-from sleuth.core.blame import born_in, line_of, origin_at, samples_blamed, suspect_at
+from sleuth.core.blame import born_in, came_in, causes_at, line_of, origin_at, samples_blamed, suspect_at
 from sleuth.core.check import Evidence, NotExamined, Seen, check
 from sleuth.core.observation import Batch, LossCall, NotFinite, Origin, Step
+from sleuth.core.stable_form import stable_form
 from sleuth.core.stage import Confidence, Severity, Stage
 
 
@@ -59,17 +60,21 @@ def _in_training(seen: Seen, met: NotFinite) -> Evidence:
     parts = [f"the loss is {'NaN' if met.nans else 'Inf'} at step {met.step}{course}"]
     parts += [blamed] if blamed else []
     parts += [born_in(origin)] if origin is not None else []
+    # A gradient that was not finite has written NaN into every weight: that is gradient-not-finite's business.
+    spoilt = any(n.what == "gradient" and n.step < met.step for n in seen.all(NotFinite))
+    parts += [] if spoilt else came_in(causes_at(seen, met.step))
     last = [s.step for s in seen.all(Step) if s.loss is None]
     return Evidence(
         where=origin.layer if origin is not None else None,
         location=(origin.location if origin is not None else None) or line_of(seen, "backward"),
+        fix=None if origin is None else stable_form(origin),
         summary="; ".join(parts),
         first_step=met.step,
         last_step=max([met.step, *last]),
         numbers={
             "step": met.step,
             **({"sample": suspect.index, "position": suspect.position} if suspect is not None else {}),
-            **({"operation": origin.operation} if origin is not None else {}),
+            **({"operation": origin.operation, "direction": origin.direction} if origin is not None else {}),
         },
     )
 
@@ -84,5 +89,6 @@ def _at_start(seen: Seen, call: LossCall) -> Evidence:
         where=origin.layer,
         location=origin.location or call.location,
         summary=f"the loss of the untrained model is NaN or Inf: it is born in {origin.operation}{given}",
+        fix=stable_form(origin),
         numbers={"operation": origin.operation, "nans": origin.nans, "infs": origin.infs},
     )

@@ -8,6 +8,7 @@ import numpy as np
 from sleuth.core.check import Evidence, NotExamined, Seen, check
 from sleuth.core.curve import Curve, autocorrelation, find_relapse, guessing, level, line, loss_curve
 from sleuth.core.finding import Series
+from sleuth.core.leaps import SIDE, Leap, keep_time, leaps_in
 from sleuth.core.observation import Call, Ending, Step
 from sleuth.core.stage import Severity, Stage
 
@@ -28,6 +29,12 @@ TIDE_STEPS = 16
 TIDES = 6
 # Of the start: low water; high water stands above it.
 EBB = 0.7
+# Of the loss of guessing, and of the first steps: here nothing is known yet, or any more.
+UNTRAINED = 0.8
+# Of the early lows: a training that gets lower each time gets somewhere.
+BETTER = 0.8
+# Of a rise: a fall that is as sudden.
+FULL = 0.8
 # Of the variance: what comes again after so many steps is the order of the data.
 COMES_AGAIN = 0.6
 # Standard errors: a loss that still falls makes progress.
@@ -64,6 +71,9 @@ def loss_oscillates(seen: Seen, *, swing: float = SWING, turning: float = TURNIN
         yield NotExamined(curve)
         return
     start = float(curve.losses[:START_STEPS].max())
+    if (leaps := _thrown_back(curve, guessing(seen), swing)) is not None:
+        yield _again_and_again(curve, leaps)
+        return
     late = curve.losses[len(curve) // 2 :]
     low, high = float(np.quantile(late, 0.1)), float(np.quantile(late, 0.9))
     since = _relapsed(seen, curve, start, swing)
@@ -74,11 +84,58 @@ def loss_oscillates(seen: Seen, *, swing: float = SWING, turning: float = TURNIN
         summary=f"since step {step:,} the loss goes up and down between {low:.3g} and {high:.3g} and does not settle "
         f"(start: {start:.3g})",
         numbers={"start": start, "low": low, "high": high, "step": step},
-        series=(Series("loss", tuple(curve.steps.astype(float).tolist()), tuple(curve.losses.tolist())),),
+        series=(_series(curve),),
         first_step=step,
         last_step=int(curve.steps[-1]),
         strength=(high - low) / max(swing * abs(start), 1e-30),
     )
+
+
+def _thrown_back(curve: Curve, guess: float | None, swing: float) -> list[Leap] | None:
+    """It is learned, forgotten at a stroke and learned anew, over and over, and never better than before."""
+    untrained = float(curve.losses[:SIDE].mean())
+    if guess is None or curve.losses[0] < UNTRAINED * guess or _rate_moves(curve):
+        return None
+    leaps = [
+        leap
+        for leap in leaps_in(curve.losses)
+        if leap.high > UNTRAINED * untrained and leap.high - leap.low > swing * (untrained - leap.low) > 0
+    ]
+    if len(leaps) < TIDES or leaps[-1].place < len(curve) * 3 // 4:
+        return None
+    lows = np.array([leap.low for leap in leaps])
+    better = lows[len(lows) // 2 :].min() < BETTER * lows[: len(lows) // 2].min()
+    # Batches of another kind are hard and easy by turns: their losses fall as suddenly as they rise.
+    height = float(np.median([leap.high - leap.low for leap in leaps]))
+    drops = [leap for leap in leaps_in(-curve.losses) if leap.high - leap.low > FULL * height]
+    return None if better or len(drops) > len(leaps) / 3 else leaps
+
+
+def _again_and_again(curve: Curve, leaps: list[Leap]) -> Evidence:
+    start = float(curve.losses[:SIDE].mean())
+    low, high = float(np.median([leap.low for leap in leaps])), float(np.median([leap.high for leap in leaps]))
+    steps = [int(curve.steps[leap.place]) for leap in leaps]
+    every = int(np.median(np.diff(steps)))
+    regular = keep_time(leaps)
+    return Evidence(
+        summary=f"{len(leaps)} times the loss is down at about {low:.3g} and leaps to about {high:.3g}, as if nothing had been "
+        f"learned (first steps: {start:.3g}), {f'every {every} steps' if regular else 'now and then'}, first at step "
+        f"{steps[0]:,}; in between the steps bring it down anew",
+        fix=f"Look at what the loop does every {every} steps, such as at step {steps[0]:,}: weights that are loaded, reset or "
+        "rescaled, or data and labels that become others."
+        if regular
+        else None,
+        numbers={"start": start, "low": low, "high": high, "times": len(leaps), "every": every, "step": steps[0]},
+        series=(_series(curve),),
+        # What keeps time is no overshooting of steps that are too long, whatever else may be said of them.
+        first_step=None if regular else steps[0],
+        last_step=steps[-1],
+        strength=float(len(leaps)),
+    )
+
+
+def _series(curve: Curve) -> Series:
+    return Series("loss", tuple(curve.steps.astype(float).tolist()), tuple(curve.losses.tolist()))
 
 
 def _relapsed(seen: Seen, curve: Curve, start: float, swing: float) -> int | None:

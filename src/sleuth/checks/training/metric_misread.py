@@ -1,25 +1,28 @@
 """What is logged is not what the model does: a sum that is never reset, an argmax over one column."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from itertools import takewhile
 
 import numpy as np
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.observation import Evaluation, Predictions, Split, Step
+from sleuth.core.curve import adds_up, heard_curve
+from sleuth.core.logged import Logged, Pair, beside, logged_course
+from sleuth.core.observation import Architecture, Evaluation, LossCall, Split, Step
 from sleuth.core.stage import Confidence, Severity, Stage
 
 # Names under which people log the share of right answers. Top-5 or balanced accuracy is something else.
 ACCURACY = ("accuracy", "acc")
 # Room for means over batches of unequal size, for answers in training mode and for a metric's own rounding.
 ROOM = 0.1
-# And for chance, in standard errors of the samples that were seen.
-ERRORS = 4.0
 # A value may be wrong once; a way of counting is wrong always.
 LEAST_LOGS = 3
 # Two ways to the same number differ by rounding and by the last, smaller batch.
 CLOSE = 0.02
+# Where the validation itself was not heard it takes more: an accuracy may gain a little, or stay, for some time.
+LEAST_TOTALS = 5
+# Of the training's share: others are seldom answered half as well, from the first epoch to the last.
+ALIKE = 0.5
 # A sum over steps is told from a mean when there are some.
 LEAST_STEPS = 4
 
@@ -50,44 +53,26 @@ def metric_misread(seen: Seen, *, room: float = ROOM) -> Iterator[Evidence | Not
         return
     compared = False
     for split in Split:
-        course = _course(logged, split, ACCURACY)
-        pairs = _beside(course, seen, split)
+        course = logged_course(logged, split, ACCURACY)
+        pairs = beside(course, seen, split)
         compared |= bool(course)
         found = _beyond_hundred(course, split) or _contradicted(pairs, split, room)
+        if found is None and split is Split.VALIDATION and not pairs:
+            # Of a validation that was not heard: what the training's answers say about it.
+            trained = beside(course, seen, Split.TRAIN)
+            found = _counted_on(trained, room) or _one_column(trained, seen, room)
         if found is not None:
             yield found
-    losses = _course(logged, Split.TRAIN, ("loss",))
+    losses = logged_course(logged, Split.TRAIN, ("loss",))
     compared |= bool(losses)
     if (found := _never_reset(losses, seen)) is not None:
         yield found
+    losses = logged_course(logged, Split.VALIDATION, ("loss",))
+    compared |= bool(losses)
+    if adds_up(np.array([e.step for e in losses]), np.array([e.value for e in losses]), heard_curve(seen)):
+        yield _growing(losses, losses[-1].value - losses[-2].value, "val_loss")
     if not compared:
         yield NotExamined("none of the logged metrics is an accuracy or a loss")
-
-
-@dataclass(frozen=True)
-class Logged:
-    step: int
-    value: float
-
-
-@dataclass(frozen=True)
-class Pair:
-    """A logged accuracy, and what the answers that were seen allow."""
-
-    step: int
-    value: float
-    low: float
-    high: float
-    first_class: float  # the share of class 0 among the targets
-
-
-def _course(logged: Sequence[Evaluation], split: Split, names: tuple[str, ...]) -> list[Logged]:
-    found = []
-    for evaluation in logged:
-        value = next((v for name, v in evaluation.metrics.items() if name.lower() in names), None)
-        if evaluation.split is split and value is not None and np.isfinite(value):
-            found.append(Logged(evaluation.step, float(value)))
-    return found
 
 
 def _name(split: Split) -> str:
@@ -107,33 +92,6 @@ def _beyond_hundred(course: list[Logged], split: Split) -> Evidence | None:
         last_step=course[-1].step,
         strength=worst.value / 100,
     )
-
-
-def _beside(course: list[Logged], seen: Seen, split: Split) -> list[Pair]:
-    """Validation beside the very pass that was just heard, training beside what was seen on the way to it."""
-    looks = [p for p in seen.all(Predictions) if p.split is split]
-    pairs = []
-    for entry in course:
-        # What is logged after a step counts as the next one's.
-        mine = [p for p in looks if (p.step == entry.step if split is Split.VALIDATION else p.step < entry.step)]
-        if not mine or len({(str(p.location), p.outputs) for p in mine}) > 1:
-            continue
-        zeros = sum(p.targets.get(0, 0) for p in mine) / sum(p.samples for p in mine)
-        pairs.append(Pair(entry.step, entry.value, *_range(mine, entry.step), zeros))
-    return pairs
-
-
-def _range(looks: list[Predictions], now: int) -> tuple[float, float]:
-    """Nobody knows over how many batches a metric was averaged: the least and the largest mean from some step until now."""
-    steps = np.array([*(p.step for p in looks), max(now, looks[-1].step + 1)], dtype=float)
-    weights, samples = np.diff(steps).clip(min=1.0), np.array([p.samples for p in looks], dtype=float)
-    shares = np.array([p.right for p in looks]) / samples
-    cautious = (shares * samples + 1) / (samples + 2)
-    # Summed from the last look back to each of them.
-    total = np.cumsum(weights[::-1])
-    means = np.cumsum((weights * shares)[::-1]) / total
-    errors = np.sqrt(np.cumsum((weights**2 * cautious * (1 - cautious) / samples)[::-1])) / total
-    return float((means - ERRORS * errors).min()), float((means + ERRORS * errors).max())
 
 
 def _contradicted(pairs: list[Pair], split: Split, room: float) -> Evidence | None:
@@ -156,6 +114,58 @@ def _contradicted(pairs: list[Pair], split: Split, room: float) -> Evidence | No
         last_step=last.step,
         strength=abs(last.value / scale - (last.low + last.high) / 2) * 10,
     )
+
+
+def _counted_on(trained: list[Pair], room: float) -> Evidence | None:
+    """Shares that add up: each value is above the last by a share of its own, much like the training's at the time. In percent
+    it would be a model that knows its training data and next to nothing else, and gains by that share, to the end."""
+    added = np.diff([p.value for p in trained], prepend=0.0)
+    if len(trained) < LEAST_TOTALS or trained[-1].value <= 1 + CLOSE or added.max() > 1 + CLOSE:
+        return None
+    if not all(ALIKE * p.low <= a <= p.high + room and a > 0 for p, a in zip(trained, added, strict=True)):
+        return None
+    last = trained[-1]
+    if last.value / 100 >= ALIKE * last.low:  # it may be percent
+        return None
+    return Evidence(
+        where="val_accuracy",
+        summary=f"val_accuracy was logged as {last.value:.4g} at step {last.step}: no share is above 1, and each of the "
+        f"{len(trained)} values is the one before and a share such as {added[-1]:.2f}: it keeps growing",
+        fix="Set the counts of right answers and of samples to 0 where a validation begins.",
+        numbers={"logged": last.value, "added": float(added[-1]), "times": len(trained)},
+        first_step=next(p.step for p in trained if p.value > 1),
+        last_step=last.step,
+        strength=last.value,
+    )
+
+
+def _one_column(trained: list[Pair], seen: Seen, room: float) -> Evidence | None:
+    """The very same value every time, while the model comes to know its data: the share of class 0, which argmax names."""
+    values = {p.value for p in trained}
+    if len(trained) < LEAST_TOTALS or len(values) > 1 or not _answers_in_one_column(seen):
+        return None
+    last = trained[-1]
+    scale = 100.0 if last.value > 1 else 1.0
+    share = last.value / scale
+    if abs(share - last.first_class) > room or trained[-1].low - room <= share <= trained[-1].high + room:
+        return None
+    return Evidence(
+        where="val_accuracy",
+        summary=f"val_accuracy was logged as {last.value:.4g} all {len(trained)} times, about the share of class 0 "
+        f"({last.first_class:.2f}), while {max(last.low, 0):.2f} or more of the answers in training became right: the model has "
+        "one output, and argmax over a single column always names class 0",
+        fix="Compare the output with its threshold: (output > 0).squeeze(1) == target, for probabilities (output > 0.5).",
+        numbers={"logged": last.value, "first_class": last.first_class, "low": last.low, "times": len(trained)},
+        last_step=last.step,
+        strength=abs(share - last.low) * 10,
+    )
+
+
+def _answers_in_one_column(seen: Seen) -> bool:
+    """And stays itself in a validation: batch-norms that have learned the wrong averages name one class, too."""
+    shapes = [a.facts.shape for call in seen.all(LossCall) if (a := call.argument("output")) is not None]
+    plain = all(p.family != "batchnorm" for p in seen.one(Architecture).parameters) if seen.maybe(Architecture) else False
+    return plain and bool(shapes) and all(len(shape) == 2 and shape[1] == 1 for shape in shapes)
 
 
 def _outside(pair: Pair, scale: float, room: float) -> bool:
@@ -195,11 +205,11 @@ def _never_reset(losses: list[Logged], seen: Seen) -> Evidence | None:
     return None
 
 
-def _growing(losses: list[Logged], mean: float) -> Evidence:
+def _growing(losses: list[Logged], mean: float, name: str = "loss") -> Evidence:
     return Evidence(
-        where="loss",
-        summary=f"loss was logged as {losses[-1].value:.4g} at step {losses[-1].step}: that is the sum since the training began; "
-        f"over the last {losses[-1].step - losses[-2].step} steps it is {mean:.4g} on average",
+        where=name,
+        summary=f"{name} was logged as {losses[-1].value:.4g} at step {losses[-1].step}: that is the sum since the training "
+        f"began; over the last {losses[-1].step - losses[-2].step} steps it is {mean:.4g} on average",
         fix="Set the sum of losses to 0 where an epoch begins, and divide it by the number of batches.",
         numbers={"logged": losses[-1].value, "mean": mean},
         first_step=losses[1].step,

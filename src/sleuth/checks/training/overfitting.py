@@ -24,6 +24,7 @@ ERRORS = 4.0
 STILL_LEARNED = 0.05
 # The steps around a moment that tell the training loss there, as a share of all.
 AROUND = 0.05
+START_STEPS = 3
 # Measures of which more is better: where they improve, a rising loss is only a model that grows surer of itself.
 BETTER_WHEN_LARGER = ("accuracy", "acc", "auc", "f1", "iou", "dice", "map", "top1", "r2")
 
@@ -59,7 +60,7 @@ def overfitting(seen: Seen, *, rise: float = RISE, errors: float = ERRORS) -> It
         return
     best = int(values.argmin())
     since = values[best + 1 :]
-    if len(since) < LEAST_SINCE or _scores_improve(seen, int(steps[best])):
+    if len(since) < LEAST_SINCE or (_scores_improve(seen, int(steps[best])) and not _knows_nothing(curve, since)):
         return
     late = since[len(since) // 2 :]
     low = float(values[max(0, best - 1) : best + 2].mean())
@@ -99,6 +100,11 @@ def _trained(curve: Curve, step: int) -> tuple[float, float]:
     nearest = np.argsort(np.abs(curve.steps - step), kind="stable")[: max(10, int(AROUND * len(curve)))]
     losses = curve.losses[nearest]
     return float(losses.mean()), float(losses.std()) / math.sqrt(len(losses))
+
+
+def _knows_nothing(curve: Curve, since: np.ndarray) -> bool:
+    """Surer of itself, and so often wrong that an untrained model has the lower loss: what it says is worth less than nothing."""
+    return bool(since[len(since) // 2 :].mean() > curve.losses[:START_STEPS].max())
 
 
 def _scores_improve(seen: Seen, best: int) -> bool:

@@ -1,14 +1,17 @@
 """Half-precision numbers under- or overflow, or are too coarse for the step."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
 from sleuth.core.course import courses_of, matrices_of, together
-from sleuth.core.observation import Architecture, Frame, Parameter, Precision, Role, Settings, Step
-from sleuth.core.progress import progress_of
+from sleuth.core.curve import guessing
+from sleuth.core.observation import Architecture, Frame, Origin, Parameter, Precision, Role, Settings, Step
+from sleuth.core.progress import Progress, progress_of
 from sleuth.core.stage import Confidence, Severity, Stage
+from sleuth.core.statistics import rms_of
 
 # Half the distance between neighbouring numbers, relative to them: a smaller change is rounded away.
 RESOLUTION = {"bfloat16": 2.0**-9, "float16": 2.0**-12}
@@ -22,10 +25,17 @@ MARGIN = 4.0
 # one to eight bits; about as many were smaller and became zero.
 FAINT = 0.5
 FAINT_BIN = 13  # of a histogram of exponents, see core.statistics; all bins below hold what float16 cannot
+# A gradient whose root mean square is above that is carried by its large values, however many small ones it has.
+FAINT_RMS = 2.0**-16
 ALL_ZERO = 2.0
+# Of what guessing costs, or of the loss at the start: who has so much left to learn should have gradients that are not faint.
+# Below, gradients fade because the training is done.
+MUCH_LEFT = 0.1
 LEAST_LOOKS = 6
 LEAST_DEEP_LOOKS = 2
 LARGEST = 65504
+# Of finite numbers they make infinite ones only where these are too large: not like a division by zero or its logarithm.
+OVERFLOWING = ("square", "mul", "matmul", "mm", "addmm", "bmm", "linear", "conv1d", "conv2d", "conv3d", "add", "sub", "sum")
 # Masks of −inf are meant; these layers put out what they compute.
 COMPUTING = ("linear", "conv", "attention", "recurrent", "norm", "batchnorm", "activation")
 
@@ -71,10 +81,11 @@ def precision_lost(
     matrices = matrices_of(seen.one(Architecture))
     if not any(p.dtype in RESOLUTION for p in matrices.values()) and "float16" not in computed.values():
         return  # nothing is narrow enough to lose anything
-    if (broken := _overflow(seen, computed) or _broken_step(seen, matrices)) is not None:
+    if (broken := _overflow(seen, computed) or _born_too_large(seen) or _broken_step(seen, matrices)) is not None:
         yield broken
         return
-    lost = _rounded(seen, matrices, rounded_away, least_looks) or _underflow(seen, matrices, computed, faint)
+    looks = [f for f in seen.frames(Role.GRADIENT) if f.exponents is not None]
+    lost = _rounded(seen, matrices, rounded_away, least_looks) or _underflow(looks, matrices, computed, faint)
     if lost is None:
         if seen.count(Role.UPDATE) < least_looks:
             yield NotExamined(f"fewer than {least_looks} steps were looked at in full")
@@ -84,6 +95,17 @@ def precision_lost(
         yield NotExamined("small changes are lost, but the losses cannot tell whether that does harm")
     elif not progress.works:
         yield lost
+    elif (slowed := _underflow(_before_done(seen, looks, progress), matrices, computed, faint)) is not None:
+        summary = f"{slowed.summary}; the loss falls all the same, by what is left of the gradients"
+        yield replace(slowed, summary=summary, severity=Severity.HINT)
+
+
+def _before_done(seen: Seen, looks: list[Frame], progress: Progress) -> list[Frame]:
+    """Those at which there was much left to learn."""
+    known = {s.step: s.loss for s in seen.all(Step) if s.loss is not None}
+    losses = np.interp([f.step for f in looks], list(known), list(known.values()))
+    high = guessing(seen) or progress.start
+    return [frame for frame, loss in zip(looks, losses, strict=True) if loss >= MUCH_LEFT * high > 0]
 
 
 def _overflow(seen: Seen, computed: dict[str, str]) -> Evidence | None:
@@ -111,6 +133,28 @@ def _overflow(seen: Seen, computed: dict[str, str]) -> Evidence | None:
             last_step=frame.step,
         )
     return None
+
+
+def _born_too_large(seen: Seen) -> Evidence | None:
+    """Wherever the first number that is not finite was made, in a layer or between them."""
+    origin = min((o for o in seen.all(Origin)), key=lambda o: o.step, default=None)
+    if origin is None or origin.direction != "forward" or origin.dtype != "float16" or origin.nans or not origin.infs:
+        return None
+    if origin.operation not in OVERFLOWING or not origin.inputs:
+        return None
+    ranges = " and ".join(f"{low:.4g} … {high:.4g}" for low, high in origin.inputs[:2])
+    return Evidence(
+        where=origin.layer,
+        location=origin.location,
+        summary=f"{origin.operation} makes Inf of {ranges} at step {origin.step}: it is computed in float16, which ends at "
+        f"{LARGEST:,}",
+        numbers={"infs": origin.infs, "step": origin.step},
+        severity=Severity.ERROR,
+        confidence=Confidence.CERTAIN if origin.certain else Confidence.LIKELY,
+        fix="Use bfloat16 in place of float16, or compute this in float32: x.float() before it.",
+        first_step=origin.step,
+        last_step=origin.step,
+    )
 
 
 def _broken_step(seen: Seen, matrices: dict[str, Parameter]) -> Evidence | None:
@@ -176,8 +220,7 @@ def _could_round(seen: Seen, gradient: float, weight: float, dtype: str) -> bool
     return asked < MARGIN * RESOLUTION[dtype] * weight
 
 
-def _underflow(seen: Seen, matrices: dict[str, Parameter], computed: dict[str, str], faint: float) -> Evidence | None:
-    deep = [f for f in seen.frames(Role.GRADIENT) if f.exponents is not None]
+def _underflow(deep: list[Frame], matrices: dict[str, Parameter], computed: dict[str, str], faint: float) -> Evidence | None:
     narrow = [p.path for p in matrices.values() if p.dtype == "float16" or computed.get(p.layer) == "float16"]
     shares = {path: found for path in narrow if len(found := _faint_shares(deep, path)) >= LEAST_DEEP_LOOKS}
     low = {path: float(np.median(found)) for path, found in shares.items() if np.median(found) >= faint}
@@ -203,9 +246,11 @@ def _faint_shares(frames: list[Frame], path: str) -> list[float]:
     for frame in frames:
         if path not in frame.paths or frame.exponents is None:
             continue
-        bins = frame.exponents[frame.paths.index(path)]
+        row = frame.paths.index(path)
+        bins = frame.exponents[row]
         if bins[:FAINT_BIN].any():
             return []
         total = int(bins.sum())
-        shares.append(float(bins[FAINT_BIN]) / total if total else ALL_ZERO)
+        carried = rms_of(frame.table[[row]])[0] > FAINT_RMS
+        shares.append(0.0 if carried else float(bins[FAINT_BIN]) / total if total else ALL_ZERO)
     return shares

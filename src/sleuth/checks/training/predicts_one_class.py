@@ -7,13 +7,23 @@ import numpy as np
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
 from sleuth.core.finding import Series
-from sleuth.core.observation import Predictions, Split, Step
-from sleuth.core.stage import Severity, Stage
+from sleuth.core.observation import Evaluation, Predictions, Split, Step
+from sleuth.core.stage import Confidence, Severity, Stage
 
 # A sample or two may fall to another class by chance.
 ALMOST_ALL = 0.98
-# Where one class has more of the targets, it is the best answer as long as the inputs say little: class-imbalance's business.
+# Where one class has more of the targets, it is the best answer as long as the inputs say little: class-imbalance's business,
+# unless the user goes by the accuracy.
 MAJORITY = 0.6
+# A batch with more of one class says little, unless all data are so.
+NEARLY_PURE = 0.9
+# So often the user wrote down an accuracy in the later half, and it moved by no more than this.
+LEAST_ACCURACIES = 3
+SAME_ACCURACY = 1e-3
+# Of the cost of knowing the shares only: who pays less tells the classes apart, though never surely enough to name the rare one.
+KNOWS_MORE = 0.8
+# Between the share of a class in training and the accuracy on other data.
+SHARES_DIFFER = 0.1
 # An untrained model favours a class too, and many begin by learning which is most frequent.
 LEAST_STEPS = 100
 LEAST_LOOKS = 5
@@ -62,13 +72,15 @@ def predicts_one_class(
     # Of several heads one may be meant to know nothing, such as a judge of domains that the others are trained against.
     if not all(_share(look.predicted) >= almost_all for looks in heads for look in looks):
         return
-    if max(_share(_sum(looks)) for looks in heads) > majority:
-        yield NotExamined("one class has most of the targets, and naming it is the best answer as long as the inputs say little")
-        return
     if _still_at_work(steps):
         yield NotExamined("the loss is still falling, or the learning rate still rising")
         return
-    yield _evidence(max(heads, key=len), steps)
+    if max(_share(_sum(looks)) for looks in heads) <= majority:
+        yield _evidence(max(heads, key=len), steps)
+    elif len(heads) == 1 and (accuracy := _accuracy_gone_by(seen, heads[0], steps)) is not None:
+        yield _misled(heads[0], accuracy)
+    else:
+        yield NotExamined("one class has most of the targets, and naming it is the best answer as long as the inputs say little")
 
 
 def _why_not(steps: list[Step]) -> str | None:
@@ -89,15 +101,41 @@ def _by_place(seen: Seen) -> Mapping[tuple[str, int], list[Predictions]]:
 def _later(looks: list[Predictions], steps: list[Step]) -> list[Predictions]:
     """Of batches with several classes. Where each target is another one, samples are told apart and not classes."""
     begin = LATER * max(step.step for step in steps)
-    return [
-        look
-        for look in looks
-        if look.step >= begin and look.samples >= LEAST_SAMPLES and _share(look.targets) <= 0.9 and max(look.targets.values()) > 1
-    ]
+    later = [look for look in looks if look.step >= begin and look.samples >= LEAST_SAMPLES and max(look.targets.values()) > 1]
+    all_of_them = _sum(later)
+    usual = _commonest(all_of_them) if _share(all_of_them) > MAJORITY else None
+    mixed = [look for look in later if len(look.targets) > 1]
+    return [look for look in mixed if _share(look.targets) <= NEARLY_PURE or _commonest(look.targets) == usual]
+
+
+def _commonest(counts: Mapping[int, int]) -> int:
+    return max(counts, key=lambda label: counts[label])
+
+
+def _accuracy_gone_by(seen: Seen, looks: list[Predictions], steps: list[Step]) -> float | None:
+    """Of the later half, as the user wrote it down: it stands still at the share of the one class that is named."""
+    begin = LATER * max(step.step for step in steps)
+    logged = [e for e in seen.all(Evaluation) if e.logged and e.split is Split.VALIDATION and e.step >= begin]
+    values = [e.metrics[name] for e in logged for name in ("accuracy", "acc") if name in e.metrics]
+    if len(values) < LEAST_ACCURACIES or max(values) - min(values) > SAME_ACCURACY:
+        return None
+    targets = _sum(looks)
+    losses = [step.loss for step in steps if step.loss is not None and step.step >= begin]
+    if not losses or float(np.mean(losses)) < KNOWS_MORE * _entropy(targets):
+        return None
+    named = {label for look in looks for label in look.predicted}
+    others = sum(count for label, count in targets.items() if label not in named)
+    stands = abs(values[-1] - _share(targets)) <= SHARES_DIFFER
+    return values[-1] if len(named) == 1 and others >= LEAST_SAMPLES and stands else None
 
 
 def _share(counts: Mapping[int, int]) -> float:
     return max(counts.values(), default=0) / max(sum(counts.values()), 1)
+
+
+def _entropy(counts: Mapping[int, int]) -> float:
+    shares = np.array(list(counts.values())) / sum(counts.values())
+    return float(-(shares * np.log(shares)).sum())
 
 
 def _sum(looks: list[Predictions]) -> Counter[int]:
@@ -141,4 +179,23 @@ def _evidence(looks: list[Predictions], steps: list[Step]) -> Evidence:
         first_step=looks[0].step,
         last_step=looks[-1].step,
         strength=count / max(targets[top], 1),
+    )
+
+
+def _misled(looks: list[Predictions], accuracy: float) -> Evidence:
+    (named,) = {label for look in looks for label in look.predicted}
+    targets, samples = _sum(looks), sum(look.samples for look in looks)
+    others = samples - targets[named]
+    return Evidence(
+        where=f"class {named}",
+        location=looks[-1].location,
+        summary=f"the accuracy of {accuracy:.3g} is the share of class {named}: since step {looks[0].step} the model names no "
+        f"other class for {samples} samples, {others} of which are of another",
+        numbers={"class": named, "named": 1.0, "share": targets[named] / samples, "accuracy": accuracy},
+        fix="Weigh the rare class (weight= or pos_weight= of the loss) or lower the threshold from which it is named, and go by "
+        "recall, average precision or the balanced accuracy; if they stay at chance, the inputs do not tell the classes apart.",
+        confidence=Confidence.POSSIBLE,
+        first_step=looks[0].step,
+        last_step=looks[-1].step,
+        strength=samples / max(targets[named], 1),
     )

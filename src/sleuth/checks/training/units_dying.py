@@ -16,6 +16,8 @@ from sleuth.core.stage import Severity, Stage
 RECTIFIERS = ("relu", "relu6", "hardshrink", "softshrink")
 # A tenth to a fifth of the units of a healthy ReLU net fall silent.
 DIED_SHARE = 0.4
+# Where the loss goes on falling: up to half of a layer may fall silent in a training that could not go better.
+MOST = 0.5
 # Fewer units may fall silent together by chance.
 LEAST_UNITS = 8
 LEAST_LOOKS = 6
@@ -33,12 +35,36 @@ class Activity:
     samples: np.ndarray
 
     @property
-    def window(self) -> int:
-        return max(len(self.steps) // 3, 2)
+    def begin(self) -> int:
+        """How many looks are called the first ones."""
+        return max(len(self.steps) // 3, 1)
+
+    @property
+    def late(self) -> int:
+        """How many are the last: those of the last third of the steps, since looks become rarer."""
+        return max(int((self.steps >= 2 / 3 * self.steps[-1]).sum()), 2)
+
+    @property
+    def last_samples(self) -> int:
+        return int(self.samples[-self.late :].sum())
 
     @property
     def died(self) -> np.ndarray:
-        return np.asarray(self.fired[: self.window].any(axis=0) & ~self.fired[-self.window :].any(axis=0))
+        return np.asarray(self.fired[: self.begin].any(axis=0) & ~self.fired[-self.late :].any(axis=0))
+
+    @property
+    def died_share(self) -> float:
+        """Less those that merely fire seldom: as many as units that fired at one look and at two let expect (Chao, 1987)."""
+        times = self.fired[-self.late :].sum(axis=0)
+        once, twice = int((times == 1).sum()), int((times == 2).sum())
+        seldom = (1 - 1 / self.late) * once * (once - 1) / (2 * (twice + 1))
+        return float(self.died.sum() - seldom) / len(times)
+
+    @property
+    def most_died(self) -> bool:
+        """More than half, beyond chance."""
+        count = self.fired.shape[1]
+        return self.died_share > MOST + (MOST * (1 - MOST) / count) ** 0.5
 
     def death(self) -> tuple[int, int]:
         """The steps between which half of those that died had fired for the last time."""
@@ -83,21 +109,22 @@ def units_dying(
     if not layers:
         yield NotExamined("no ReLU or other activation that switches units off was seen at work")
         return
-    long = [a for a in layers if len(a.steps) >= least_looks and a.samples[-a.window :].sum() >= least_samples]
+    long = [a for a in layers if len(a.steps) >= least_looks and a.last_samples >= least_samples]
     if not long:
         yield NotExamined(f"single units were looked at at fewer than {least_looks} steps, or on too few samples")
         return
-    sick = [a for a in long if a.died.mean() >= died_share]
+    sick = [a for a in long if a.died_share >= died_share]
     if not sick:
         return
     progress = progress_of(seen.all(Step))
     if progress is None:
         yield NotExamined("units fall silent, but the losses cannot tell whether that does harm")
         return
-    # Sparse codes are learned that way: there the loss falls all along.
+    # Sparse codes are learned that way, and a wide layer can spare many: there the loss falls all along.
     if progress.works and not progress.worsened:
+        yield from (_evidence(activity, died_share, Severity.HINT) for activity in sick if activity.most_died)
         return
-    yield from (_evidence(activity, died_share) for activity in sick)
+    yield from (_evidence(activity, died_share, Severity.WARNING) for activity in sick)
 
 
 def _layers(observed: list[Units]) -> list[Activity]:
@@ -116,18 +143,19 @@ def _layers(observed: list[Units]) -> list[Activity]:
     return found
 
 
-def _evidence(activity: Activity, died_share: float) -> Evidence:
-    died, count = int(activity.died.sum()), activity.fired.shape[1]
+def _evidence(activity: Activity, died_share: float, severity: Severity) -> Evidence:
+    died, count, samples = int(activity.died.sum()), activity.fired.shape[1], activity.last_samples
     before, step = activity.death()
-    samples = int(activity.samples[-activity.window :].sum())
+    though = "; the loss falls all the same, with what is left" if severity is Severity.HINT else ""
     return Evidence(
         where=activity.path,
         summary=f"{died} of {count} units of {activity.path} that fired at first are silent since a step between {before} and "
-        f"{step}, for each of the {samples} samples looked at last",
+        f"{step}, for each of the {samples} samples looked at last{though}",
         numbers={"died": died, "units": count, "step": step, "samples": samples},
         series=(Series(f"silent units of {activity.path}", _floats(activity.steps), _floats((~activity.fired).sum(axis=1))),),
         first_step=before + 1,
         last_step=int(activity.steps[-1]),
+        severity=severity,
         strength=died / count / died_share,
     )
 

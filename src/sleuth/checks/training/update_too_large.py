@@ -1,14 +1,14 @@
 """Each step changes the weights by a large part of themselves."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
 from sleuth.core.course import courses_of, matrices_of, together, usual_size
 from sleuth.core.finding import Series
-from sleuth.core.observation import Architecture, Role, Step
-from sleuth.core.progress import progress_of
+from sleuth.core.observation import Architecture, Parameter, Role, Step
+from sleuth.core.progress import Progress, progress_of
 from sleuth.core.stage import Severity, Stage
 
 # A thousandth a step is usual; at a tenth, ten steps can turn a layer into another one.
@@ -17,6 +17,10 @@ LARGE = 1e-1
 LEAST_LOOKS = 4
 # Of the usual size of a weight: what starts below, as zeros do, must first get there, and any step is large beside it.
 TINY = 0.1
+# From here on each step puts another matrix in the place of the last: whatever falls is what the other layers learn.
+REPLACED = 1.0
+# Of the steps: the end, where a training that has learned what it can takes small steps.
+LATE = 1 / 3
 
 
 @check(
@@ -67,14 +71,29 @@ def update_too_large(seen: Seen, *, large: float = LARGE, least_looks: int = LEA
         yield NotExamined("the updates are large, but the losses cannot tell whether that does harm")
         return
     if progress.works:
-        return
+        high = {path: ratio for path in high if (ratio := _late_ratio(ratios[path], seen.all(Step))) is not None}
+        if not high and not progress.falling:
+            yield NotExamined("the updates were large at first, and no late step was looked at")
+            return
+        high = {path: ratio for path, ratio in high.items() if ratio > (REPLACED if progress.falling else large)}
+    if high:
+        yield _evidence(high, ratios, progress, known, large)
+
+
+def _evidence(
+    high: dict[str, float], ratios: "Ratios", progress: Progress, known: Mapping[str, Parameter], large: float
+) -> Evidence:
     worst = max(high, key=lambda path: high[path])
     steps, course = ratios[worst]
-    yield Evidence(
+    when = "to the end" if progress.works else "median over the steps looked at"
+    course_of_loss = f"the loss went from {progress.start:.3g} to {progress.late:.3g}"
+    if progress.works and not progress.falling:
+        course_of_loss += " and falls no further: steps of this size jump over what is left"
+    return Evidence(
         where=worst,
-        summary=f"a step changes {worst} by {high[worst]:.0%} of its size (median over the steps looked at), {len(high)} of "
-        f"{len(found)} weight matrices by more than {large:.0%}; the loss went from {progress.start:.3g} to {progress.late:.3g}",
-        numbers={"ratio": high[worst], "layers": len(high), "of": len(found), "shape": str(known[worst].shape)},
+        summary=f"a step changes {worst} by {high[worst]:.0%} of its size ({when}), {len(high)} of "
+        f"{len(ratios)} weight matrices by more than {large:.0%}; {course_of_loss}",
+        numbers={"ratio": high[worst], "layers": len(high), "of": len(ratios), "shape": str(known[worst].shape)},
         series=(Series(f"update/weight of {worst}", tuple(map(float, steps)), tuple(course.tolist())),),
         first_step=int(steps[0]),
         last_step=int(steps[-1]),
@@ -82,7 +101,17 @@ def update_too_large(seen: Seen, *, large: float = LARGE, least_looks: int = LEA
     )
 
 
-def _ratios(seen: Seen, least_looks: int) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+Ratios = dict[str, tuple[np.ndarray, np.ndarray]]
+
+
+def _late_ratio(ratio: tuple[np.ndarray, np.ndarray], steps: list[Step]) -> float | None:
+    """The least of the end: a large step now and then does no lasting harm. None: none was looked at."""
+    at, values = ratio
+    late = values[at > steps[-1].step - LATE * (steps[-1].step - steps[0].step)]
+    return float(late.min()) if len(late) else None
+
+
+def _ratios(seen: Seen, least_looks: int) -> Ratios:
     updates, weights = courses_of(seen.frames(Role.UPDATE)), courses_of(seen.frames(Role.WEIGHT))
     ratios = {}
     for path, parameter in matrices_of(seen.one(Architecture)).items():

@@ -13,10 +13,17 @@ from sleuth.core.stage import Severity, Stage
 
 # A thousandth a step is usual; at this one a layer needs a hundred thousand steps to become another one.
 SMALL = 1e-5
-LEAST_LOOKS = 6
+# A watch always looks at the first four steps; one later tells whether it stays so.
+LEAST_LOOKS = 5
 LEAST_STEPS = 60
-# Of the layers: a few slow ones are the business of vanishing-gradients, or were meant.
+# Of the layers: a few slow ones are the business of vanishing-gradients, or were meant, or have a rate of their own.
 MOST_LAYERS = 0.5
+# All steps in one direction would not change an idle layer by more than this part of itself, and a busy one by more than that.
+IDLE = 0.01
+BUSY = 0.1
+# Times slower than the busy layers, both as it moves and as it moves for its gradient: where an optimiser rescales gradients only
+# the rate makes the first so, elsewhere only the rate makes the second so.
+SLOWER = 30.0
 # Of the largest rate that was seen: what a schedule does at its ends is no illness.
 MAIN_RATE = 0.5
 # More than so much above the first: a warm-up is not over yet.
@@ -64,9 +71,13 @@ def update_too_small(
         yield NotExamined(f"fewer than {least_looks} steps of a weight matrix were looked at at the full learning rate")
         return
     low = {path: float(np.median(r)) for path, (_, r) in ratios.items() if np.median(r) < small}
+    progress = progress_of(steps)
+    idle = _idle(seen, ratios, low, steps)
+    if idle and _is_fresh(seen):
+        yield _part(ratios, idle, len(steps))
+        return
     if len(low) <= MOST_LAYERS * len(ratios):
         return
-    progress = progress_of(steps)
     if progress is None:
         yield NotExamined("the updates are small, but the losses cannot tell whether that does harm")
     elif not progress.still:
@@ -77,6 +88,50 @@ def update_too_small(
         yield NotExamined("the updates are small, but the weights were trained before: small steps may be meant")
     else:
         yield _evidence(ratios, low, len(steps), progress.start, progress.late)
+
+
+def _idle(seen: Seen, ratios: "Ratios", low: dict[str, float], steps: list[Step]) -> dict[str, float]:
+    """Fresh layers that stay what they are beside others that do not, and not for want of a gradient: their rate is to blame."""
+    count = steps[-1].step - steps[0].step + 1
+    roles = [courses_of(seen.frames(role)) for role in (Role.UPDATE, Role.GRADIENT, Role.WEIGHT)]
+    busy = [path for path, (_, r) in ratios.items() if np.median(r) * count > BUSY and path in roles[1]]
+    slow = [path for path, ratio in low.items() if ratio * count < IDLE and path in roles[1]]
+    if not busy or not slow:
+        return {}
+    updates, gains = zip(*(_pace(roles[0][path], roles[1][path]) for path in busy), strict=True)
+    found = {}
+    for path in slow:
+        update, gain = _pace(roles[0][path], roles[1][path])
+        by_rate = SLOWER * update < np.median(updates) and SLOWER * gain < np.median(gains)
+        if by_rate and (_is_even(roles[2][path]) or _has_zero_bias(roles[2][path], roles[2])):
+            found[path] = low[path]
+    return found
+
+
+def _pace(update: Course, gradient: Course) -> tuple[float, float]:
+    """How far a step goes, and how far for its gradient."""
+    update, gradient = together(update, gradient)
+    chosen = update.finite & gradient.finite & (gradient.rms > 0)
+    if not chosen.any():
+        return float(np.median(update.rms)), np.inf
+    return float(np.median(update.rms[chosen])), float(np.median(update.rms[chosen] / gradient.rms[chosen]))
+
+
+def _part(ratios: "Ratios", idle: dict[str, float], count: int) -> Evidence:
+    path = min(idle, key=lambda p: idle[p])
+    steps, course = ratios[path]
+    return Evidence(
+        where=path,
+        summary=f"a step changes {path} by {idle[path]:.1e} of its size: after {count} steps it is as it was initialised, "
+        f"although its gradient is not small; so it is with {len(idle)} of {len(ratios)} weight matrices, the others learn",
+        numbers={"ratio": idle[path], "layers": len(idle), "of": len(ratios)},
+        series=(Series(f"update/weight of {path}", tuple(map(float, steps)), tuple(course.tolist())),),
+        fix=f"Raise the learning rate of the parameter group that holds {path}: a small one spares what was trained before, and "
+        "this was not.",
+        first_step=int(steps[0]),
+        last_step=int(steps[-1]),
+        strength=SMALL / max(idle[path], 1e-12),
+    )
 
 
 def _evidence(ratios: "Ratios", low: dict[str, float], count: int, start: float, late: float) -> Evidence:

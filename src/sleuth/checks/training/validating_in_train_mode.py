@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
 from sleuth.core.loop import UNHEARD, heard_steps, place_of
-from sleuth.core.observation import Modes, Phase, Step
+from sleuth.core.observation import Modes, Phase, Recurrence, Step
 from sleuth.core.stage import Confidence, Severity, Stage
 from sleuth.core.words import counted
 
@@ -48,7 +48,9 @@ def validating_in_train_mode(seen: Seen, *, share: float = SHARE) -> Iterator[Ev
     told = [m for m in modes if not m.recalibrating]
     active = told[-1].active if told else ()
     recalibrated = {m.step for m in modes if m.recalibrating}
-    suspects = [p for p in phases if _validates(p) and p.step not in recalibrated]
+    # Several passes over the same data want the noise, too.
+    passes = {r.step for r in seen.all(Recurrence) if not r.trained and r.again > REPEATED * r.rows}
+    suspects = [p for p in phases if _validates(p) and p.step not in recalibrated | passes]
     proper = sum(p.kind == "validate" for p in phases)
     if not active or not suspects or proper >= len(suspects) or len(suspects) > share * seen.count(Step):
         return

@@ -1,6 +1,8 @@
 """Gradients fade on their way to the first layers."""
 
 from collections.abc import Iterator
+from itertools import combinations
+from math import exp, log
 from statistics import median
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
@@ -16,6 +18,9 @@ LEFT_OUT = ("embedding", "norm", "batchnorm")
 LEAST_LAYERS = 3
 # Of a training that goes on: a last layer that starts near zero has not moved before.
 LEAST_STEPS = 20
+# A chain of so many layers shows by itself whether it fades: of any two, the later one has the larger gradient.
+LEAST_CHAIN = 6
+STEADILY = 0.9
 
 
 @check(
@@ -62,10 +67,14 @@ def vanishing_gradients(seen: Seen, *, faded: float = FADED) -> Iterator[Evidenc
     last = layers[-quarter:]
     # A last layer that starts at zero holds the gradient back only until it has moved: it must stay faded.
     ratio = max(_ratio(first, last, 0), _ratio(first, last, -1))
+    how = ""
+    if ratio >= faded:
+        ratio = max(_along_the_chain(layers, 0), _along_the_chain(layers, -1))
+        first, how = layers[0], ", and it shrinks from layer to layer"
     if ratio < faded:
         yield Evidence(
             where=layers[0].path,
-            summary=f"the gradient of {first.path} is {ratio:.1e} of that of {last[-1].path}",
+            summary=f"the gradient of {first.path} is {ratio:.1e} of that of {last[-1].path}{how}",
             numbers={"first": first.rms, "last": last[-1].rms, "ratio": ratio, "layers": len(layers)},
             series=(first.series, last[-1].series),
             strength=faded / max(ratio, 1e-30),
@@ -76,3 +85,15 @@ def _ratio(first: Tensor, last: list[Tensor], which: int) -> float:
     """Of the first layers' gradient to a typical one of the last, at the first or the latest step."""
     typical = median(g.rms_over_steps[which] for g in last)
     return first.rms_over_steps[which] / typical if typical > 0 else 1.0
+
+
+def _along_the_chain(layers: list[Tensor], which: int) -> float:
+    """The first to the last, by the factor that is usual from a layer to the next; 1 where they do not fade layer by layer."""
+    sizes = [g.rms_over_steps[which] for g in layers]
+    if len(layers) < LEAST_CHAIN or min(sizes) <= 0:
+        return 1.0
+    pairs = list(combinations(range(len(sizes)), 2))
+    slopes = [(log(sizes[later]) - log(sizes[earlier])) / (later - earlier) for earlier, later in pairs]
+    if sum(slope > 0 for slope in slopes) < STEADILY * len(pairs):
+        return 1.0
+    return exp(-median(slopes) * (len(sizes) - 1))

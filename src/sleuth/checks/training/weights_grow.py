@@ -22,8 +22,14 @@ NOT_SLOWING = 0.7
 STILL_GROWING = 3.0
 # Of the usual size: a weight that starts near zero has to grow.
 FROM = 0.5
-# A loss below zero that falls ever faster has no floor: it is no sign of health.
-FASTER = 1.5
+# Without a floor the loss gains as much by the second half of the growth as by the first; with one it gains ever less.
+UNDIMINISHED = 0.7
+# Healthy weights double or treble: beyond it, growth that the loss goes on rewarding is no learning.
+REWARDED = 4.0
+# Times as far below zero as it began from it: a likelihood may cross zero, but does not leave it behind like that.
+FAR_BELOW = 3.0
+# Losses about a look that tell the loss there.
+AROUND = 15
 # A weight that is divided by its own norm may have any size.
 RESCALED = ("weight_v", "weight_orig", "original1", "original0")
 
@@ -69,18 +75,18 @@ def weights_grow(
         yield NotExamined(f"the weights of fewer than {least_looks} steps were looked at")
         return
     normalised = _before_norms(seen)
-    found = [(c, f) for c in long if (f := _growth(c, usual_size(matrices[c.path]))) > grown]
-    found = [(c, f) for c, f in found if matrices[c.path].layer not in normalised and not c.path.endswith(RESCALED)]
-    if not found:
-        return
+    free = [c for c in long if matrices[c.path].layer not in normalised and not c.path.endswith(RESCALED)]
+    sizes = {c.path: usual_size(matrices[c.path]) for c in free}
     steps = seen.all(Step)
     progress = progress_of(steps)
-    if progress is None:
+    rewarded = [(c, f) for c in free if progress is not None and (f := _rewarded_growth(c, sizes[c.path], steps)) > REWARDED]
+    found = [(c, f) for c in free if (f := _growth(c, sizes[c.path])) > grown]
+    if rewarded:
+        yield _evidence(rewarded, len(long), grown, "and the loss, far below zero, goes on gaining by it")
+    elif found and progress is None:
         yield NotExamined("some weights grow, but the losses cannot tell whether that does harm")
-        return
-    if progress.works and not _has_no_floor(steps):
-        return
-    yield _evidence(found, len(long), grown)
+    elif found and progress is not None and not progress.works:
+        yield _evidence(found, len(long), grown, "and does not slow down")
 
 
 def _is_long(course: Course, looks: int, steps: int) -> bool:
@@ -107,19 +113,30 @@ def _before_norms(seen: Seen) -> set[str]:
     return {a for a, b in pairwise(order) if families.get(b) in ("norm", "batchnorm")}
 
 
-def _has_no_floor(steps: list[Step]) -> bool:
-    losses = np.array([s.loss for s in steps if s.loss is not None])
-    thirds = [float(part.mean()) for part in np.array_split(losses, 3)]
-    return thirds[2] < 0 and thirds[1] - thirds[2] > FASTER * (thirds[0] - thirds[1])
+def _rewarded_growth(course: Course, usual: float, steps: list[Step]) -> float:
+    """The factor by which it grew, where a loss far below zero falls with it and has no floor; otherwise 0."""
+    sizes, at = course.rms[course.finite], course.steps[course.finite]
+    heard = [s for s in steps if s.loss is not None]
+    losses, when = np.array([s.loss for s in heard]), np.array([s.step for s in heard])
+    if len(sizes) < LEAST_LOOKS or len(losses) < AROUND:
+        return 0.0
+    level = [float(np.median(losses[np.argsort(np.abs(when - step), kind="stable")[:AROUND]])) for step in at]
+    start = max(sizes[0], FROM * usual)
+    middle = 1 + int(np.argmin(np.abs(sizes[1:-1] - (start + sizes[-1]) / 2)))  # half of the growth, whenever that was
+    if not (sizes[0] < sizes[middle] < sizes[-1] and level[-1] < -FAR_BELOW * abs(level[0])):
+        return 0.0
+    first = (level[0] - level[middle]) / (sizes[middle] - sizes[0])
+    second = (level[middle] - level[-1]) / (sizes[-1] - sizes[middle])
+    return float(sizes[-1] / start) if second > UNDIMINISHED * first > 0 else 0.0
 
 
-def _evidence(found: list[tuple[Course, float]], count: int, grown: float) -> Evidence:
+def _evidence(found: list[tuple[Course, float]], count: int, grown: float, what: str) -> Evidence:
     course, factor = max(found, key=lambda pair: pair[1])
     first, last = int(course.steps[0]), int(course.steps[-1])
     return Evidence(
         where=course.path,
         summary=f"{course.path} grew {factor:.3g}-fold from step {first} to step {last} (size {course.rms[0]:.2g} to "
-        f"{course.rms[-1]:.2g}) and does not slow down; {len(found)} of {count} weight matrices do so",
+        f"{course.rms[-1]:.2g}) {what}; {len(found)} of {count} weight matrices do so",
         numbers={"factor": factor, "first": float(course.rms[0]), "last": float(course.rms[-1]), "layers": len(found)},
         series=(course.series,),
         first_step=first,

@@ -5,6 +5,7 @@ must then produce it. What probes measure are the `Trial`s in `core.trial`.
 """
 
 from sleuth.core.observation.base import Observation, Role, Split
+from sleuth.core.observation.crash import DIED, Crash, Entry, Held, Misfit, OutOfMemory, OutOfRange
 from sleuth.core.observation.data import Argument, ArrayFacts, Batch, LossCall
 from sleuth.core.observation.loop import (
     Accumulation,
@@ -18,6 +19,7 @@ from sleuth.core.observation.loop import (
     Pending,
     Phase,
     Predictions,
+    Recurrence,
     Step,
 )
 from sleuth.core.observation.parts import Architecture, Layer, Parameter, Settings, Stray
@@ -25,6 +27,7 @@ from sleuth.core.observation.tensors import Frame, Precision, Units
 from sleuth.core.observation.trouble import Absent, Dropped, Failure, Holder, Memory, NotFinite, Origin, Retention, Suspect
 
 __all__ = [
+    "DIED",
     "Absent",
     "Accumulation",
     "Architecture",
@@ -32,27 +35,34 @@ __all__ = [
     "ArrayFacts",
     "Batch",
     "Call",
+    "Crash",
     "Dropped",
     "Ending",
+    "Entry",
     "Evaluation",
     "Failure",
     "Frame",
+    "Held",
     "Holder",
     "Jump",
     "Layer",
     "LossCall",
     "Memory",
+    "Misfit",
     "Modes",
     "NotFinite",
     "Observation",
     "Optimiser",
     "Origin",
+    "OutOfMemory",
+    "OutOfRange",
     "Parameter",
     "Part",
     "Pending",
     "Phase",
     "Precision",
     "Predictions",
+    "Recurrence",
     "Retention",
     "Role",
     "Settings",

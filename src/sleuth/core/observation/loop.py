@@ -159,6 +159,18 @@ class Predictions(Observation):
 
 
 @dataclass(frozen=True)
+class Recurrence(Observation):
+    """What the model was given in training, against what it was given at earlier looks."""
+
+    step: int
+    rows: int
+    again: int  # of them: the very same as one seen before
+    drew: bool | None  # random numbers were drawn while the model was called; None: that could not be seen
+    # False: of calls in a row without a graph, in training mode, one row of each but the first, against those of the same step.
+    trained: bool = True
+
+
+@dataclass(frozen=True)
 class Part:
     """One of several backwards of a step, and the one loss function behind it."""
 

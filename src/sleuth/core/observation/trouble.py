@@ -9,9 +9,9 @@ from sleuth.core.observation.base import Observation, Role
 @dataclass(frozen=True)
 class Failure(Observation):
     """An exception of the user's code. Kinds: shape, dtype, device, index, batch-of-one, type, arguments, key, name, graph,
-    value, other."""
+    value, worker, other."""
 
-    phase: str  # "data", "forward", "loss", "backward", "step"
+    phase: str  # "data", "forward", "loss", "backward", "step", "script" (none of these)
     error: str
     message: str
     kind: str = "other"
@@ -34,16 +34,24 @@ class Origin(Observation):
     location: Location | None
     nans: int = 0
     infs: int = 0
+    dtype: str = ""  # of what it made
+    constants: tuple[float, ...] = ()  # plain numbers that it was given: an exponent, a divisor
+    makers: tuple[str, ...] = ()  # the operations that made the input that broke it, the last one first
+    taken_by: str | None = None  # the operation that broke at the zero that this one made of factors that are not zero
+    unused: bool = False  # backward: of values that a later `where` does not take
+    outside: bool = False  # of the model: in the user's loop or loss
+    certain: bool = True  # the step, done again, came to the same values
+    batch: int | None = None  # the number of the batch in its pass over the data, from 0
 
 
 @dataclass(frozen=True)
 class NotFinite(Observation):
-    """NaN or Inf was seen at the very step, before the optimiser wrote. What: loss, gradient. A gradient that a scaler threw
-    away does not count."""
+    """NaN or Inf was seen at the very step, before the optimiser wrote. What: loss, gradient; and, where that is not finite
+    because of it: input, target, parameter. A gradient that a scaler threw away does not count."""
 
     step: int
     what: str
-    where: str | None = None  # the parameter
+    where: str | None = None  # the parameter, or which input
     nans: int = 0
     infs: int = 0
     optimiser: int = 0

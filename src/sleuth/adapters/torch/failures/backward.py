@@ -17,7 +17,7 @@ def _no_graph(match: re.Match[str], scene: Scene) -> Explained:
 
 def _in_place(match: re.Match[str], scene: Scene) -> Explained:
     # A weight, or a view of one, has no maker.
-    shape, maker = match[1], (match[2] or "").removesuffix("Backward0").lower()
+    shape, maker = match[1], (match[2] or "").rpartition(":")[2].removesuffix("Backward0").lower()
     advice = (
         "write it without changing the tensor in place (x = x + y, not x += y; relu(x), not relu_(x)), "
         "or change a copy: x.clone()"
@@ -75,7 +75,7 @@ BACKWARD = Patterns(
         (r"the loss is not one number but (.+?);", _not_scalar),
         (r"grad can be implicitly created only for", _not_scalar),
         (r"does not require grad and does not have a grad_fn", _no_graph),
-        (r"modified by an inplace operation: \[[\w.]+ (\[[\d, ]*\])\](?:, which is output \d+ of (\w+))?", _in_place),
+        (r"modified by an inplace operation: \[[\w.]+ (\[[\d, ]*\])\](?:, which is output \d+ of ([\w:]+))?", _in_place),
         (r"leaf Variable that requires grad is being used in an in-place operation", _leaf),
         (r"backward through the graph a second time", _twice),
         (r"Inference tensors cannot be saved for backward", _inference),

@@ -19,7 +19,7 @@ def built_at(module: nn.Module | None) -> Location | None:
     sizes = ends(module)
     if module is None or not sizes:
         return None
-    for files in (_calling(), _loaded()):
+    for files in (_calling(), loaded_files()):
         found = [(file, line) for file in files for line in _lines(file, type(module).__name__, sizes)]
         if found:
             return locate(*found[0]) if len(found) == 1 else None
@@ -50,7 +50,7 @@ def _calling() -> set[str]:
     return {f.f_code.co_filename for f in _stack() if is_users(f.f_code.co_filename)}
 
 
-def _loaded() -> set[str]:
+def loaded_files() -> set[str]:
     """The user's files that were imported: the one with the factory, a models.py beside the script."""
     files = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
     return {file for file in files if isinstance(file, str) and file.endswith(".py") and is_users(file)}

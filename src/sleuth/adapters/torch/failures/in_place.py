@@ -23,8 +23,8 @@ def name_the_line(failure: Failure, model: nn.Module, run: Callable[[], object])
     with listener.listening():
         run()
     shape = tuple(int(n) for n in match[1].split(",") if n.strip())
-    changed = [op for op in listener.ops if _writes(op) and shape in _shapes(op)]
-    makers = {i: op.name for op in listener.ops if not _writes(op) for i in op.outputs}
+    changed = [op for op in listener.ops if writes(op) and shape in _shapes(op)]
+    makers = {i: op.name for op in listener.ops if not writes(op) for i in op.outputs}
     wanted = match[2].removesuffix("Backward0").lower()
     exact = [op for op in changed if makers.get(op.inputs[0], "").replace("_", "") == wanted]
     guilty = next(iter(exact or changed), None)
@@ -33,7 +33,7 @@ def name_the_line(failure: Failure, model: nn.Module, run: Callable[[], object])
     return replace(failure, location=guilty.location, layer=guilty.layer or None)
 
 
-def _writes(op: Op) -> bool:
+def writes(op: Op) -> bool:
     return bool(op.inputs) and (op.name in OPERATORS or (op.name.endswith("_") and not op.name.startswith("_")))
 
 

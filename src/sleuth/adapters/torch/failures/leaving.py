@@ -15,7 +15,7 @@ from sleuth.core.observation import Failure
 def explain_leaving(error: BaseException, model: nn.Module, in_backward: bool) -> Failure | None:
     if not isinstance(error, Exception):
         return None
-    phase = "backward" if in_backward else _phase(error.__traceback__, model)
+    phase = "backward" if in_backward else phase_of(error.__traceback__, model)
     # Where nothing of torch was running, only torch's own messages are known: a KeyError of the loop is the user's affair.
     if phase is None and not isinstance(error, RuntimeError):
         return None
@@ -25,7 +25,7 @@ def explain_leaving(error: BaseException, model: nn.Module, in_backward: bool) -
     return failure if failure.location else replace(failure, location=_innermost(error.__traceback__))
 
 
-def _phase(trace: TracebackType | None, model: nn.Module) -> str | None:
+def phase_of(trace: TracebackType | None, model: nn.Module) -> str | None:
     found = None
     modules = set(map(id, model.modules()))
     while trace is not None:
@@ -33,7 +33,7 @@ def _phase(trace: TracebackType | None, model: nn.Module) -> str | None:
         owner, inside = frame.f_locals.get("self"), frame.f_code.co_filename.startswith(TORCH)
         if id(owner) in modules:
             return "forward"
-        if isinstance(owner, Optimizer):
+        if isinstance(owner, Optimizer) and frame.f_code.co_name == "step":
             return "step"
         if inside and f"{TORCH}/utils/data" in frame.f_code.co_filename.replace("\\", "/"):
             return "data"

@@ -56,7 +56,7 @@ def birth(loss: torch.Tensor) -> Born | None:
     node, result, inputs = found
     name = re.sub(r"Backward\d*$", "", node.name())
     word = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
-    return Born(word, result, tuple((float(t.min()), float(t.max())) for t in inputs if t.numel()), _line(word))
+    return Born(word, result, tuple((float(t.min()), float(t.max())) for t in inputs if t.numel()), line_calling(word))
 
 
 def _nodes(root: Any) -> Iterator[Any]:
@@ -94,7 +94,7 @@ def _finite(tensor: torch.Tensor) -> bool:
     return bool(torch.isfinite(tensor).all())
 
 
-def _line(operation: str) -> Location | None:
+def line_calling(operation: str) -> Location | None:
     """The one line of the user's function above the backward, or else of the user's file, that calls it by name; None where
     there are several."""
     frame: FrameType | None = sys._getframe(1)

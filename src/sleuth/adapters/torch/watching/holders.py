@@ -51,7 +51,7 @@ def inventory(frame: FrameType | None) -> dict[str, Entry]:
     found = {}
     for variable in variables(frame, SEARCH_SECONDS):
         if isinstance(variable.value, CONTAINERS) and len(variable.value) >= LONG:
-            found[variable.name] = Entry(len(variable.value), _bytes_of(variable.value))
+            found[variable.name] = Entry(len(variable.value), bytes_of(variable.value))
     return found
 
 
@@ -61,7 +61,7 @@ def grown_since(frame: FrameType | None, before: Mapping[str, Entry]) -> tuple[H
     for variable in variables(frame, SEARCH_SECONDS):
         if not isinstance(variable.value, CONTAINERS) or len(variable.value) < LONG:
             continue
-        now, then = Entry(len(variable.value), _bytes_of(variable.value)), before.get(variable.name, Entry(0, 0))
+        now, then = Entry(len(variable.value), bytes_of(variable.value)), before.get(variable.name, Entry(0, 0))
         if now.count > then.count and now.bytes > then.bytes:
             what = _what(next(iter(_entries(variable.value)), None), now.count)
             found.append((now.bytes - then.bytes, variable, what, now.count))
@@ -115,7 +115,7 @@ def _entries(container: Any) -> Iterator[Any]:
         return
 
 
-def _bytes_of(container: Any) -> int:
+def bytes_of(container: Any) -> int:
     """From a sample of its entries. What several entries share is counted once."""
     entries = list(_entries(container))
     if not entries:

@@ -1,30 +1,55 @@
-"""At the step where NaN or Inf was met: the forward is done again on a copy, from the inputs that are still there, to learn in
+"""At the step where NaN or Inf was met: the step is done again on a copy, from the inputs that are still there, to learn in
 which op it was born and from which sample. The user's graph, weights, buffers and random states are left alone."""
 
-import copy
 import random
+import time
 import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
-from torch.nn import functional
 
-from sleuth.adapters.torch.tracing import TooLong, Trace, call
+from sleuth.adapters.torch.tracing import TooLong
 from sleuth.adapters.torch.watching import suspects, taps
 from sleuth.adapters.torch.watching.expression import Born
-from sleuth.adapters.torch.watching.step_memory import Forward, Memory, View, detached, outputs_of
+from sleuth.adapters.torch.watching.origin import telling
+from sleuth.adapters.torch.watching.origin.again import Again, Asked, loss_again
+from sleuth.adapters.torch.watching.origin.guessing import guess
+from sleuth.adapters.torch.watching.origin.judging import Case, Verdict
+from sleuth.adapters.torch.watching.origin.tape import Tape
+from sleuth.adapters.torch.watching.step_memory import Forward, Memory, detached, outputs_of
 from sleuth.adapters.torch.watching.suspects import Accused
-from sleuth.core.observation import Origin
+from sleuth.core.location import Location
+from sleuth.core.observation import NotFinite, Origin
 from sleuth.core.tree import leaves
+
+__all__ = ["Inquest", "Known", "inquire", "loss_again", "unnoticed", "why_not"]
 
 # A larger model is not copied in the middle of a training; `sleuth replay` can take its time.
 MOST_BYTES = 1 << 30
-SECONDS = 10.0
+# What taking the step apart may cost: so long, or so many steps of this training.
+SECONDS = 2.0
+STEPS = 50
+
+
+@dataclass(frozen=True)
+class Known:
+    """What the watch knows of the step."""
+
+    tapes: Sequence[Tape] = ()  # how the loss is computed from what the model returns
+    loss: float | None = None
+    line: Location | None = None  # that calls the model
+    batch: int | None = None  # in its pass over the data
+    step_seconds: float = 0.0
+    root: torch.Tensor | None = None  # what went backward, where somebody still holds it
+
+    @property
+    def seconds(self) -> float:
+        return max(SECONDS, STEPS * self.step_seconds)
 
 
 @dataclass
@@ -34,125 +59,120 @@ class Inquest:
     remarks: list[str] = field(default_factory=list)
     reproduced: bool | None = None  # None: it was not tried
     outputs: list[Any] = field(default_factory=list)  # of the calls that were done again
+    causes: list[NotFinite] = field(default_factory=list)  # what came in like that: an input, a target, a parameter
+
+
+@dataclass
+class Search:
+    """What one inquiry is about."""
+
+    model: nn.Module
+    memory: Memory
+    step: int
+    others: list[torch.Tensor]
+    backward: bool
+    known: Known
+    found: Inquest = field(default_factory=Inquest)
+
+    @property
+    def size(self) -> int | None:
+        return next((s for f in self.memory.forwards if (s := f.size)), None)
+
+    @property
+    def targets(self) -> list[torch.Tensor]:
+        return [t for heard in self.memory.losses for t in heard.tensors] + self.others
 
 
 def inquire(
-    model: nn.Module, memory: Memory, step: int, born: Born | None, others: list[torch.Tensor], backward: bool
+    model: nn.Module,
+    memory: Memory,
+    step: int,
+    born: Born | None,
+    others: list[torch.Tensor],
+    backward: bool,
+    known: Known | None = None,
 ) -> Inquest:
     """`born`: what the loss's graph told. `others`: further tensors of the batch. `backward`: the loss itself is finite."""
-    found = Inquest()
-    size = next((s for f in memory.forwards if (s := f.size)), None)
-    targets = [t for heard in memory.losses for t in heard.tensors] + others
-    if size is not None:
-        found.accused = suspects.not_finite("its input holds", memory.inputs, size)
-        found.accused = found.accused or suspects.not_finite("its target holds", targets, size)
-    _replay(model, memory, step, found, size, backward)
-    if found.origin is None and born is not None and not backward:
+    search = Search(model, memory, step, others, backward, known or Known())
+    found = search.found
+    verdict = _replay(search)
+    if found.origin is None and born is not None and not backward and verdict is None:
         nans, infs = int(torch.isnan(born.result).sum()), int(torch.isinf(born.result).sum())
-        found.origin = Origin(step, born.operation, "forward", None, born.ranges, born.location, nans, infs)
-    if size is None or found.accused:
-        return found
-    if born is not None and not backward:
-        found.accused = suspects.not_finite(f"{born.operation} makes of it", [born.result], size)
-    inputs = [("its largest input", t) for t in memory.inputs]
-    found.accused = found.accused or suspects.outlier([*inputs, *(("its largest target", t) for t in targets)], size)
+        found.origin = Origin(step, born.operation, "forward", None, born.ranges, born.location, nans, infs, outside=True)
+        if search.size is not None:
+            found.accused = suspects.not_finite(f"{born.operation} makes of it", [born.result], search.size)
+    if backward and found.origin is None and found.reproduced:
+        found.origin = guess(step, search.known.root, memory)
+        if found.origin is None:
+            found.remarks.append("done again, the gradient is finite: an earlier backward of this step may be to blame")
+    if found.origin is None and not found.causes:
+        # A model that was done again and is not to blame has coped with what is missing in its inputs.
+        inputs = [t for t in memory.inputs if not t.requires_grad] if found.reproduced is None else []
+        found.causes = telling.causes(step, inputs, search.targets, model)
+    _accuse(search)
     return found
 
 
-def _replay(model: nn.Module, memory: Memory, step: int, found: Inquest, size: int | None, backward: bool) -> None:
-    reason = _why_not(model, memory)
-    if reason is not None:
-        found.remarks.append(f"the step was not done again: {reason}")
+def _accuse(search: Search) -> None:
+    found, size = search.found, search.size
+    if size is None:
         return
+    blamed = {cause.what for cause in found.causes}
+    if not found.accused and "input" in blamed:
+        found.accused = suspects.not_finite("its input holds", search.memory.inputs, size)
+    if not found.accused and "target" in blamed:
+        found.accused = suspects.not_finite("its target holds", search.targets, size)
+    if found.accused or "parameter" in blamed:
+        return
+    inputs = [("its largest input", t) for t in search.memory.inputs]
+    found.accused = suspects.outlier([*inputs, *(("its largest target", t) for t in search.targets)], size)
+
+
+def _replay(search: Search) -> Verdict | None:
+    reason = why_not(search.model, search.memory)
+    if reason is not None:
+        search.found.remarks.append(f"the step was not done again: {reason}")
+        return None
+    known = search.known
+    ends = time.monotonic() + known.seconds
     with unnoticed():
         try:
-            twin = copy.deepcopy(model)
-            trace = Trace(twin, SECONDS)
-            _trace(twin, trace, memory, step, found, size, backward)
+            asked = Asked(
+                search.model, search.memory, search.others, known.tapes, known.loss, search.backward, ends, known.line
+            )  # fmt: skip
+            again = Again(asked)
+            verdict = again.run()
+            _weigh(search, again, verdict)
+            return verdict
         except TooLong:
-            found.remarks.append(f"the step was not done again to its end: it took more than {SECONDS:.0f} s")
+            search.found.remarks.append(f"the step was not done again to its end: it took more than {known.seconds:.0f} s")
         except Exception as error:
-            found.remarks.append(f"the step could not be done again: {type(error).__name__}: {error}")
+            search.found.remarks.append(f"the step could not be done again: {type(error).__name__}: {error}")
+    return None
 
 
-def _trace(
-    twin: nn.Module, trace: Trace, memory: Memory, step: int, found: Inquest, size: int | None, backward: bool
-) -> None:  # fmt: skip
-    inputs: list[torch.Tensor] = []
-    with torch.enable_grad(), trace.listener.listening():
-        outputs = [run_again(twin, f, inputs) for f in memory.forwards]
-        loss = loss_again(memory, outputs)
-    found.reproduced = all(_same(f, o) for f, o in zip(memory.forwards, outputs, strict=True))
+def _weigh(search: Search, again: Again, verdict: Verdict | None) -> None:
+    found = search.found
+    found.reproduced = all(_same(f, o) for f, o in zip(search.memory.forwards, again.outputs, strict=True))
     if not found.reproduced:
         found.remarks.append("done again, the forward gave other values: what is said about its operations may be wrong")
-    found.outputs = [detached(output) for output in outputs] if found.reproduced else []
-    guilty = trace.guilty([outputs, loss])
-    if guilty is not None:
-        op, ranges = guilty
-        made = trace.tensors(op)
-        nans, infs = (sum(int(f(t).sum()) for t in made) for f in (torch.isnan, torch.isinf))
-        found.origin = Origin(step, op.name, "forward", op.layer or None, ranges, op.location, nans, infs)
-        if size is not None and not found.accused:
-            found.accused = suspects.not_finite(f"{op.name} makes of it", made, size)
-    if size is not None and not found.accused:
-        found.accused = suspects.not_finite("the model's output for it holds", [t for _, t in leaves(outputs, _is_tensor)], size)
-    if backward and loss is not None:
-        _trace_back(twin, trace, loss, inputs, step, found, size)
+    found.outputs = [detached(output) for output in again.outputs] if found.reproduced else []
+    if verdict is not None and verdict.deed is not None:
+        case = Case(again.witness.deeds)
+        direction = "backward" if search.backward else "forward"
+        certain = found.reproduced and (again.faithful or not verdict.deed.outside)
+        found.origin = telling.origin(search.step, case, verdict, direction, certain, search.known.batch)
+    elif verdict is not None and verdict.leaf is not None:
+        found.causes = telling.cause_of(search.step, verdict.leaf, again, search.memory.inputs, search.targets)
+    if search.size is not None and verdict is not None and verdict.deed is not None:
+        word = (verdict.taken_by or verdict.deed).name
+        said = f"the gradient of {word} for it holds" if search.backward else f"{word} makes of it"
+        found.accused = suspects.not_finite(said, verdict.made, search.size)
+    if search.size is not None and search.backward and not found.accused:
+        found.accused = suspects.not_finite("its gradient holds", [g for g in again.gradients if g is not None], search.size)
 
 
-def _trace_back(
-    twin: nn.Module, trace: Trace, loss: torch.Tensor, inputs: list[torch.Tensor], step: int, found: Inquest, size: int | None
-) -> None:
-    gradients = trace.gradients(loss, [*inputs, *(p for p in twin.parameters() if p.requires_grad)])
-    if trace.born_backward is not None:
-        op, _ = trace.born_backward
-        given = [t for _, t in leaves([list(op.args), dict(op.kwargs)], _is_tensor) if t.is_floating_point()]
-        ranges = tuple((float(t.min()), float(t.max())) for t in given if t.numel())
-        found.origin = Origin(step, op.name, "backward", op.layer or None, ranges, op.location)
-    if size is not None and not found.accused:
-        of_inputs = [g for g in gradients[: len(inputs)] if g is not None]
-        found.accused = suspects.not_finite("its gradient holds", of_inputs, size)
-
-
-def run_again(model: nn.Module, forward: Forward, inputs: list[torch.Tensor]) -> Any:
-    """With the random state that the call began with. Floating inputs are copied, and collected as leaves of a new graph."""
-    torch.set_rng_state(forward.random)
-    args, kwargs = detached(forward.args), detached(dict(forward.kwargs))
-    for _, tensor in leaves([list(args), kwargs], _is_tensor):
-        if tensor.is_floating_point() and not tensor.is_sparse:
-            inputs.append(tensor.requires_grad_())
-    context = torch.autocast(*forward.autocast) if forward.autocast is not None else ExitStack()
-    with context:
-        return call(model, args, kwargs)
-
-
-def loss_again(memory: Memory, outputs: list[Any]) -> torch.Tensor | None:
-    """What went backward, as far as it was heard: an output, or the sum of what the losses return. None where something was
-    computed in between."""
-    if isinstance(memory.root, View):
-        return found_again(memory.root, outputs)
-    heard = memory.losses if memory.root is None else [memory.losses[memory.root]]
-    if not heard or not all(h.can_be_repeated for h in heard):
-        return None
-    total: Any = 0
-    for one in heard:
-        args = [found_again(a, outputs) for a in one.args]
-        kwargs = {key: found_again(a, outputs) for key, a in one.kwargs.items()}
-        value = getattr(functional, one.name)(*args, **kwargs)
-        total = total + (value if value.dim() == 0 else value.mean())
-    return total if total.requires_grad else None
-
-
-def found_again(thing: Any, outputs: list[Any]) -> Any:
-    if not isinstance(thing, View):
-        return thing
-    output = dict(leaves(outputs[thing.call], _is_tensor))[thing.path]
-    if thing.size is None:
-        return output
-    return output.as_strided(thing.size, thing.stride, output.storage_offset() + thing.offset)
-
-
-def _why_not(model: nn.Module, memory: Memory) -> str | None:
+def why_not(model: nn.Module, memory: Memory) -> str | None:
     if not memory.forwards:
         return "no call of the model was heard"
     if memory.cut:

@@ -16,10 +16,11 @@ Weak = ReferenceType[torch.Tensor]
 class Forward:
     """One call of the model. What it returned is not kept alive."""
 
-    __slots__ = ("args", "autocast", "kwargs", "outputs", "random", "versions")
+    __slots__ = ("args", "autocast", "kwargs", "outputs", "part", "random", "versions")
 
     def __init__(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         self.args, self.kwargs = args, kwargs
+        self.part = ""  # the one that was called, where several models are watched as one
         self.versions = self._versions()
         self.random = torch.get_rng_state()
         self.autocast = self._autocast() if torch._C._is_any_autocast_enabled() else None

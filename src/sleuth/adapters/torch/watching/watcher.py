@@ -15,7 +15,7 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
-from sleuth.adapters.torch.watching import activity, taps
+from sleuth.adapters.torch.watching import activity, several, taps
 from sleuth.adapters.torch.watching.calls import WITHOUT_GRAPH, Calls, phases
 from sleuth.adapters.torch.watching.depth import is_deep
 from sleuth.adapters.torch.watching.ear import Ears, Note
@@ -109,7 +109,7 @@ class Watcher(taps.Listener):
     def open(self) -> None:
         taps.join(self)
         self._undo.append(functools.partial(taps.leave, self))
-        self._undo.append(taps.Root(self.model, self.hear_forward, self.hear_output).remove)
+        self._undo += [root.remove for root in several.roots(self.model, self.hear_forward, self.hear_output)]
         self._undo.append(lambda: activity.stop_recording(self._activity))
         self._prepare()
 

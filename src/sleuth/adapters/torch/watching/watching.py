@@ -10,9 +10,10 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
-from sleuth.adapters.torch.watching import taps
+from sleuth.adapters.torch.failures.crash import Known, explain_crash
+from sleuth.adapters.torch.watching import activity, taps
 from sleuth.adapters.torch.watching.ear import Note
-from sleuth.adapters.torch.watching.leaving import explain_leaving
+from sleuth.adapters.torch.watching.last_step import memory_of
 from sleuth.adapters.torch.watching.record import Record
 from sleuth.adapters.torch.watching.watcher import Watcher
 from sleuth.core.adapter import Watching
@@ -71,9 +72,12 @@ class TorchWatching(Watching):
     def close(self) -> None:
         self._watcher.close()
 
-    def explain(self, error: BaseException) -> Observation | None:
+    def explain(self, error: BaseException) -> list[Observation]:
         watcher = self._watcher
-        return explain_leaving(error, watcher.model, in_backward=watcher.failed_backward == id(error))
+        # What is done again must not meet our own call between the user's line and torch.
+        activity.stop_recording(watcher._activity)
+        in_backward = watcher.failed_backward == id(error)
+        return explain_crash(error, Known(watcher.model, memory_of(watcher._ears), in_backward, watcher.steps))
 
     def drain(self) -> list[Observation]:
         found: list[Observation] = []

@@ -3,12 +3,26 @@
 from sleuth.adapters.torch.watching.ear import Ear
 from sleuth.adapters.torch.watching.ears.accumulations import Accumulations
 from sleuth.adapters.torch.watching.ears.batches import Batches
+from sleuth.adapters.torch.watching.ears.firing import Firing
 from sleuth.adapters.torch.watching.ears.graph import Graphs
 from sleuth.adapters.torch.watching.ears.losses import Losses
 from sleuth.adapters.torch.watching.ears.memory import ProcessMemory
 from sleuth.adapters.torch.watching.ears.modes import LayerModes
 from sleuth.adapters.torch.watching.ears.predictions import Predicted
+from sleuth.adapters.torch.watching.ears.recurrence import Recurrences
 from sleuth.adapters.torch.watching.ears.scenes import Scenes
 from sleuth.adapters.torch.watching.ears.validation import Validation
 
-EARS: tuple[type[Ear], ...] = (Losses, Predicted, Validation, Accumulations, Batches, Graphs, ProcessMemory, LayerModes, Scenes)
+EARS: tuple[type[Ear], ...] = (
+    Losses,
+    Predicted,
+    Validation,
+    Accumulations,
+    Batches,
+    Graphs,
+    ProcessMemory,
+    LayerModes,
+    Firing,
+    Recurrences,
+    Scenes,
+)

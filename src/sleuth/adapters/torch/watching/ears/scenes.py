@@ -2,7 +2,9 @@
 
 import math
 from collections.abc import Mapping
+from statistics import median
 from typing import Any
+from weakref import ReferenceType, ref
 
 import torch
 
@@ -10,8 +12,11 @@ from sleuth.adapters.torch.watching.assertions import Assertions
 from sleuth.adapters.torch.watching.ear import Ear, Loop
 from sleuth.adapters.torch.watching.expression import Born, birth
 from sleuth.adapters.torch.watching.indices import Indices, Samples, samples_of
-from sleuth.adapters.torch.watching.inquiry import Inquest, inquire
+from sleuth.adapters.torch.watching.inquiry import Inquest, Known, inquire
+from sleuth.adapters.torch.watching.origin.learning import Learner
+from sleuth.adapters.torch.watching.origin.telling import weighed
 from sleuth.adapters.torch.watching.scene import About, draft
+from sleuth.adapters.torch.watching.several import Several
 from sleuth.adapters.torch.watching.step_memory import NOTHING, Memory
 from sleuth.adapters.torch.watching.tripwire import Bad, Tripwire
 from sleuth.core.finding import Finding
@@ -29,6 +34,10 @@ class Scenes(Ear):
         self._indices = Indices()
         self._memory = Memory()  # since the last backward
         self._latest = NOTHING  # of the last backward
+        self._went: ReferenceType[torch.Tensor] | None = None  # backward, the last time
+        self._learner = Learner(loop.model)
+        several = isinstance(loop.model, Several)
+        self._parts = {id(part): name for name, part in loop.model.named_children()} if several else {}
         self._bad: tuple[Memory, float, Born | None] | None = None  # a loss that is not finite, met in this step
         self._listening = False  # to the layers
         self._lost = False  # the loss of this step was not finite
@@ -42,12 +51,20 @@ class Scenes(Ear):
         if not self._listening:
             self._listening = True
             self._assertions.start()
+        if self._learner.open:
+            self._learner.forward()
         if torch.is_grad_enabled():
             self._memory.forward(args, kwargs)
+            if self._parts:
+                self._memory.forwards[-1].part = self._parts.get(id(self.loop.model.__dict__["called"]), "")
 
     def output(self, output: Any) -> None:
         if torch.is_grad_enabled():
             self._memory.output(output)
+            if self._learner.open or self.loop.steps >= self._learner.due:
+                self._learner.output(self.loop.steps, self._memory, output)
+        elif self._learner.open:
+            self._learner.resume()
 
     def loss(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], returned: Any) -> None:
         if torch.is_grad_enabled():
@@ -58,12 +75,16 @@ class Scenes(Ear):
 
     def batch(self, iterator: Any, batch: Any) -> None:
         self._indices.gave(iterator, batch)
+        if self.loop.steps >= self._learner.due:
+            self._learner.begin(self.loop.steps)
 
     # What it trips over.
 
     def backward(self, loss: torch.Tensor, options: Mapping[str, Any]) -> None:
-        self._bad = None
+        self._bad, self._went = None, ref(loss)
         memory = self._memory if self._memory.forwards else self._latest
+        if self._learner.open:
+            self._learner.backward(loss, memory, lambda: self._others(memory))
         if memory is not NOTHING:
             memory.backward(loss)
         value = self.loop.loss
@@ -94,10 +115,13 @@ class Scenes(Ear):
                 self._alarm(finding.name, finding.summary, self._latest, (), Inquest(), finding=finding)
 
     def after_step(self, number: int) -> None:
+        if self.loop.steps + 1 >= self._learner.due:
+            self._learner.step_ended(self.loop.steps)
         self._latest, self._bad, self._lost = NOTHING, None, False
 
     def close(self) -> None:
         self._assertions.stop()
+        self._learner.stop()
         self._memory, self._latest, self._bad = Memory(), NOTHING, None
         self._indices.close()
 
@@ -120,7 +144,8 @@ class Scenes(Ear):
         assert self._bad is not None
         (memory, value, born), self._bad = self._bad, None
         seen = NotFinite(self.loop.steps, "loss", nans=int(math.isnan(value)), infs=int(math.isinf(value)))
-        found = inquire(self.loop.model, memory, self.loop.steps, born, self._others(memory), backward=False)
+        known = self._known(memory, value)
+        found = inquire(self.loop.model, memory, self.loop.steps, born, self._others(memory), False, known)
         self._alarm(LOSS, f"the loss is {value}", memory, (seen,), found, value)
 
     def _gradient_alarm(self, bad: Bad, number: int) -> None:
@@ -128,7 +153,8 @@ class Scenes(Ear):
         where = names.get(id(bad.parameter))
         seen = NotFinite(self.loop.steps, "gradient", where, bad.nans, bad.infs, number)
         memory = self._latest
-        found = inquire(self.loop.model, memory, self.loop.steps, None, self._others(memory), backward=True)
+        known = self._known(memory, self.loop.loss if isinstance(self.loop.loss, float) else None)
+        found = inquire(self.loop.model, memory, self.loop.steps, None, self._others(memory), True, known)
         self._alarm(GRADIENT, f"the gradient of {where} holds NaN or Inf", memory, (seen,), found)
 
     def _alarm(
@@ -146,7 +172,9 @@ class Scenes(Ear):
             loss = self.loop.loss
         samples = self._samples(memory)
         accused = [_suspect(self.loop.steps, a, samples) for a in found.accused]
-        observations = (*seen, *([found.origin] if found.origin is not None else []), *accused)
+        observations = (*seen, *found.causes, *([found.origin] if found.origin is not None else []), *accused)
+        if seen and not self.loop.looking:
+            observations = (*weighed(self.loop.model, self.loop.steps), *observations)
         kept = self._draft(name, message, memory, found, accused, samples, loss)
         alarm = Alarm(name, self.loop.steps, message, observations, kept, finding, remarks=tuple(found.remarks))
         act = self._guard.tell(alarm)
@@ -202,6 +230,18 @@ class Scenes(Ear):
         )
         optimisers = [optimiser for optimiser in self.loop.optimisers if optimiser is not None]
         return draft(self.loop.model, optimisers, memory, room, about)
+
+    def _known(self, memory: Memory, loss: float | None) -> Known:
+        lines, matched = self.loop.lines(), self._indices.given_for(memory.inputs)
+        iterator = None if matched is None else matched[0].iterator()
+        return Known(
+            self._learner.tapes,
+            loss,
+            lines.get("forward") or lines.get("forward-in-eval"),
+            None if iterator is None else iterator._num_yielded - 1,
+            median([row["seconds"] for row in self.loop.recent_steps()] or [0.0]),
+            None if self._went is None else self._went(),
+        )
 
     def _samples(self, memory: Memory) -> Samples | None:
         matched = self._indices.given_for(memory.inputs)

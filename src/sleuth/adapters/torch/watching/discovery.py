@@ -1,0 +1,206 @@
+"""Trainings are noticed from outside: an optimiser is made, then something happens that a loop begins with.
+
+Runs inside the user's script: what goes wrong here ends the listening and is said; it never reaches the script.
+"""
+
+import functools
+import gc
+import os
+import sys
+import threading
+import weakref
+from collections.abc import Callable, Mapping
+from typing import Any, ParamSpec
+
+import torch
+from torch import nn
+from torch.optim import Optimizer
+from torch.optim.optimizer import register_optimizer_step_post_hook
+from torch.utils.hooks import RemovableHandle
+
+from sleuth.adapters.torch.watching import activity, taps
+from sleuth.adapters.torch.watching.finding_models import find_model, stepped_by
+from sleuth.core.adapter import Attended, Discovered, Discovering
+from sleuth.core.errors import EnoughSteps
+
+P = ParamSpec("P")
+Begin = Callable[[Discovered], Attended]
+# Whoever makes a model anew at every step is not followed into each of them.
+MOST_TRAININGS = 16
+
+
+def quietly(method: Callable[P, None]) -> Callable[P, None]:
+    @functools.wraps(method)
+    def call(*args: P.args, **kwargs: P.kwargs) -> None:
+        discovery: Any = args[0]
+        try:
+            with discovery.lock:
+                method(*args, **kwargs)
+        except Exception as error:
+            discovery.trouble = f"{type(error).__name__}: {error}"
+            discovery.pending.clear()
+
+    return call
+
+
+class Followed:
+    """One training that is being watched."""
+
+    def __init__(self, model: nn.Module, optimisers: list[Optimizer], attended: Attended) -> None:
+        self.parameters = {id(p): weakref.ref(p) for p in model.parameters()}
+        self.optimisers = [weakref.ref(optimiser) for optimiser in optimisers]
+        self.attended = attended
+
+    def holds(self, tensor: torch.Tensor) -> bool:
+        ref = self.parameters.get(id(tensor))
+        return ref is not None and ref() is tensor
+
+    @property
+    def is_left(self) -> bool:
+        return all(ref() is None for ref in self.optimisers)
+
+
+class Discovery(taps.Listener, Discovering):
+    def __init__(self, begin: Begin, steps: int | None = None) -> None:
+        self.lock = threading.RLock()
+        self.trouble = None
+        self.missed = 0
+        self.pending: list[weakref.ref[Optimizer]] = []  # made, and not yet at work
+        self._old: weakref.WeakSet[Optimizer] = weakref.WeakSet()  # made before anybody listened: they may never be used again
+        self._begin = begin
+        self._most_steps = steps
+        self._known: weakref.WeakSet[Optimizer] = weakref.WeakSet()
+        self._followed: list[Followed] = []
+        self._count = 0
+        self._steps_before = 0  # of trainings that have ended
+        self._strangers: weakref.WeakSet[nn.Module] = weakref.WeakSet()  # called, and nothing of theirs waits for a step
+        self._plain_call: Any = None
+        self._ours: Any = None
+        self._handles: list[RemovableHandle] = []
+        self._process = os.getpid()
+
+    def open(self, *, found_already: bool = False) -> None:
+        taps.join(self)
+        if found_already:
+            self._old.update(thing for thing in gc.get_objects() if issubclass(type(thing), Optimizer))
+            self._hear_calls()
+        # After the taps' own: whoever watches has heard of the step when the loop is left.
+        if self._most_steps is not None:
+            self._handles.append(register_optimizer_step_post_hook(self._stop_when_enough))
+
+    def close(self) -> None:
+        taps.leave(self)
+        self._stop_hearing_calls()
+        while self._handles:
+            self._handles.pop().remove()
+        self.pending.clear()
+        self._followed.clear()
+
+    # A training begins with whatever comes first of these.
+
+    @quietly
+    def hear_made(self, optimiser: Optimizer) -> None:
+        self._await(optimiser)
+
+    def hear_backward(self, loss: torch.Tensor, options: Mapping[str, Any]) -> None:
+        if self.pending:
+            self._settle()
+
+    def hear_index(self, iterator: Any, positions: Any) -> None:
+        if self.pending:
+            self._settle()
+
+    def hear_call(self, kind: str, thing: Any) -> None:
+        if isinstance(thing, Optimizer) and thing not in self._known:
+            self._meet(thing)
+        if self.pending:
+            self._settle()
+
+    def hear_step(self, optimiser: Optimizer, closure: Any) -> None:
+        if optimiser not in self._known:
+            self._meet(optimiser)
+        if self.pending:
+            self._settle()
+
+    @quietly
+    def _meet(self, optimiser: Optimizer) -> None:
+        self._await(optimiser)
+
+    def _await(self, optimiser: Optimizer) -> None:
+        if optimiser in self._known or self.trouble is not None:
+            return
+        self._known.add(optimiser)
+        self.pending.append(weakref.ref(optimiser))
+        self._strangers.clear()
+        self._hear_calls()
+
+    @quietly
+    def _settle(self) -> None:
+        """Who of those that wait begins a training of its own?"""
+        waiting = [optimiser for ref in self.pending if (optimiser := ref()) is not None]
+        self.pending.clear()
+        self._stop_hearing_calls()
+        # An optimiser that was made anew for a model that is watched: the watch finds it by itself.
+        fresh = [o for o in waiting if not self._is_followed(o)]
+        if not fresh:
+            return
+        for followed in [f for f in self._followed if f.attended.steps == 0]:  # it only seemed to begin
+            fresh = [o for ref in followed.optimisers if (o := ref()) is not None] + fresh
+            self._followed.remove(followed)
+            self._count -= 1
+            followed.attended.drop()
+        if self._count >= MOST_TRAININGS:
+            self.missed += 1
+            return
+        self._count += 1
+        model, name = find_model(fresh, sys._getframe(2))
+        for followed in [f for f in self._followed if f.is_left or any(f.holds(p) for p in model.parameters())]:
+            self._followed.remove(followed)
+            self._steps_before += followed.attended.steps
+            followed.attended.end()
+        attended = self._begin(Discovered(model, tuple(fresh), name))
+        self._followed.append(Followed(model, fresh, attended))
+
+    def _is_followed(self, optimiser: Optimizer) -> bool:
+        tensors = stepped_by([optimiser]).values()
+        return any(all(f.holds(p) for p in tensors) for f in self._followed)
+
+    # Calls of modules are heard only while an optimiser waits, and never beside somebody who records them.
+
+    def _hear_calls(self) -> None:
+        if self._ours is not None or activity.RECORDING:
+            return
+        plain = self._plain_call = nn.Module.__call__
+
+        def call(module: nn.Module, *args: Any, **kwargs: Any) -> Any:
+            if torch.compiler.is_compiling() or self._ours is not call:
+                return plain(module, *args, **kwargs)
+            self._called(module)
+            # A watch that has just been opened listens at the module's own class.
+            again = plain if nn.Module.__call__ is call else type(module).__call__
+            return again(module, *args, **kwargs)
+
+        self._ours = call
+        nn.Module.__call__ = call  # type: ignore[method-assign]
+
+    def _stop_hearing_calls(self) -> None:
+        if self._ours is not None and nn.Module.__call__ is self._ours:
+            nn.Module.__call__ = self._plain_call  # type: ignore[method-assign]
+        self._ours = None
+
+    @quietly
+    def _called(self, module: nn.Module) -> None:
+        if os.getpid() != self._process or module in self._strangers:
+            return
+        own = {id(p) for p in module.parameters()}
+        for optimiser in [o for o in self._old if o not in self._known and not own.isdisjoint(stepped_by([o]))]:
+            self._await(optimiser)
+        if not own.isdisjoint(stepped_by(o for ref in self.pending if (o := ref()) is not None)):
+            self._settle()
+        else:
+            self._strangers.add(module)
+
+    def _stop_when_enough(self, optimiser: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        steps = self._steps_before + sum(f.attended.steps for f in self._followed)
+        if os.getpid() == self._process and self._most_steps is not None and steps >= self._most_steps:
+            raise EnoughSteps

@@ -1,0 +1,245 @@
+"""Somebody's script, or a cell, from its first line to the report: every training that begins in it is watched."""
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from sleuth.adapters import adapter_named, frameworks
+from sleuth.api import RUNS, build_report, configured, file_name, new_folder
+from sleuth.core.adapter import Adapter, Attended, Discovered, Discovering, Discovers, Explains
+from sleuth.core.engine import NAMES, Engine
+from sleuth.core.errors import EnoughSteps
+from sleuth.core.observation import Absent
+from sleuth.core.report import Report
+from sleuth.core.settings import Configuration
+from sleuth.core.stage import Severity
+from sleuth.live import Watch
+from sleuth.script.post_mortem import explain_crash
+
+# How long another process of the same run may take to make the run's folder.
+FOLDER_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class Options:
+    every: int | None = None
+    overhead: float = 0.02
+    steps: int | None = None
+    select: list[str] | None = None
+    ignore: Mapping[str, str] | None = None
+    directory: Path = RUNS
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Rank:
+    """This process among those of one run, as torchrun and its like tell it."""
+
+    number: int = 0
+    local: int = 0
+    count: int = 1
+
+    @classmethod
+    def of_this_process(cls) -> "Rank":
+        try:
+            number, count = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+            return cls(number, int(os.environ.get("LOCAL_RANK", number)), count)
+        except (KeyError, ValueError):
+            return cls()
+
+
+@dataclass(frozen=True)
+class Told:
+    """One training of the script."""
+
+    report: Report
+    folder: Path | None
+
+
+@dataclass
+class Session:
+    """What is attended to while a script runs; `end` makes the reports."""
+
+    subject: str
+    options: Options
+    told: list[Told] = field(default_factory=list)
+    rank: Rank = field(default_factory=Rank.of_this_process)
+
+    def __post_init__(self) -> None:
+        self._began = time.monotonic()
+        self._directory = self.options.directory.absolute()  # the script may change the current folder
+        self._configuration: Configuration = configured(self.options.select, dict(self.options.ignore or {}))
+        self._open: list[_Watched] = []
+        self._begun = 0
+        self._discovering: list[Discovering] = []
+        self._adapter: Adapter | None = None
+        self._trouble: list[str] = []
+
+    def end(self, error: BaseException | None) -> None:
+        """The script is over; `error` is what ended it. Every hook is gone afterwards."""
+        for watched in list(self._open):
+            watched.end_by(_as_failure(error))
+        for discovering in self._discovering:
+            discovering.close()
+        if not self.told:
+            self.told.append(Told(self._empty_report(error), None))
+
+    def main(self) -> Told:
+        """The training to speak of first: the one with the worst finding; of equals the longest."""
+        return max(self.told, key=lambda told: (-_worst(told.report), told.report.steps))
+
+    def attend(self, name: str, *, found_already: bool = False) -> None:
+        """A framework is there. In the middle of the script's own import: nothing of ours may come through.
+
+        `found_already`: what was made before counts as well, as in earlier cells of a notebook."""
+        try:
+            adapter = adapter_named(name)
+            if not isinstance(adapter, Discovers):
+                return
+            discovering = adapter.discover(partial(self._begin, adapter), steps=self.options.steps)
+            discovering.open(found_already=found_already)
+            self._discovering.append(discovering)
+            self._adapter = adapter
+        except Exception as error:
+            self._trouble.append(f"{name} could not be listened to: {type(error).__name__}: {error}")
+
+    def _begin(self, adapter: Adapter, found: Discovered) -> "_Watched":
+        from sleuth.checks import all_checks
+
+        self._begun += 1
+        watch = Watch(
+            adapter,
+            found.model,
+            found.optimisers,
+            Engine(all_checks(), self._configuration),
+            self._report_of,
+            every=self.options.every,
+            overhead=self.options.overhead,
+            folder=self._folder(self.options.name or found.name),
+            quiet=True,
+            name=self.options.name or self.subject,
+            rank=self.rank.number,
+        )
+        watched = _Watched(watch, self._ended)
+        self._open.append(watched)
+        watch.open()
+        return watched
+
+    def _ended(self, watched: "_Watched", keep: bool) -> None:
+        self._open.remove(watched)
+        folder = None if watched.watch.file is None else watched.watch.file.parent
+        if keep:
+            self.told.append(Told(watched.watch.report(), folder))
+        elif folder is not None:
+            self._begun -= 1
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _folder(self, name: str) -> Path:
+        if self.rank.count == 1:
+            return new_folder(self._directory, name)
+        # All processes of a node have the launcher as their parent; the first of them makes the folder.
+        again = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+        mark = f"-{file_name(name)}-{os.getppid()}.{again}.{self._begun}"
+        if self.rank.local == 0:
+            folder = self._directory / f"{time.strftime('%Y%m%d-%H%M%S')}{mark}"
+            folder.mkdir(parents=True, exist_ok=True)
+            return folder
+        until = time.monotonic() + FOLDER_SECONDS
+        while time.monotonic() < until:
+            if found := sorted(self._directory.glob(f"*{mark}")):
+                return found[-1]
+            time.sleep(0.02)
+        return new_folder(self._directory, f"{name}-rank{self.rank.number}")
+
+    def _notes(self) -> tuple[str, ...]:
+        found = list(self._trouble)
+        for discovering in self._discovering:
+            if discovering.trouble:
+                found.append(f"listening for trainings ended early: {discovering.trouble}")
+            if discovering.missed:
+                found.append(f"{discovering.missed} more trainings began after the first ones; they were not watched")
+        if self.rank.count > 1:
+            found.append(f"this is process {self.rank.number} of {self.rank.count}; each has its own file in the run's folder")
+        return tuple(found)
+
+    def _report_of(self, engine: Engine, watch: Watch) -> Report:
+        from sleuth.store.arrays import StoredRun
+
+        return build_report(
+            engine,
+            source="run",
+            framework=watch.adapter.name,
+            subject=self.subject,
+            seconds=watch.seconds,
+            notes=(*watch.notes, *self._notes()),
+            overhead=watch.overhead,
+            record=None if watch.file is None else StoredRun(watch.file),
+        )
+
+    def _empty_report(self, error: BaseException | None) -> Report:
+        """Nothing was trained, or nothing that could be heard: not examined is not passed."""
+        from sleuth.checks import all_checks
+
+        engine = Engine(all_checks(), self._configuration)
+        reason = self._why_nothing(error)
+        for kind in _observation_classes():
+            engine.emit(Absent(kind, reason))
+        asked = (self._adapter.explain,) if isinstance(self._adapter, Explains) else ()
+        for seen in explain_crash(_as_failure(error), asked):
+            engine.emit(seen)
+        return build_report(
+            engine,
+            source="run",
+            framework=None if self._adapter is None else self._adapter.name,
+            subject=self.subject,
+            seconds=time.monotonic() - self._began,
+            notes=(reason, *self._notes()),
+        )
+
+    def _why_nothing(self, error: BaseException | None) -> str:
+        if self._adapter is None:
+            return f"{' and '.join(frameworks())} was never imported, and nothing else can be listened to from outside"
+        if _as_failure(error) is not None:
+            return f"the script ended by {type(error).__name__} before an optimiser was at work"
+        return f"no optimiser of {self._adapter.name} was at work in the script; weights that are written by hand are not heard"
+
+
+class _Watched(Attended):
+    def __init__(self, watch: Watch, ended: "Callable[[_Watched, bool], None]") -> None:
+        self.watch, self._ended = watch, ended
+
+    @property
+    def steps(self) -> int:
+        return self.watch.watching.steps
+
+    def end(self) -> None:
+        self.end_by(None)
+
+    def end_by(self, error: BaseException | None) -> None:
+        self.watch._end_by(error)
+        self._ended(self, True)
+
+    def drop(self) -> None:
+        self.watch.close()
+        self._ended(self, False)
+
+
+def _as_failure(error: BaseException | None) -> BaseException | None:
+    """`sys.exit(main())` is how many a script ends well."""
+    well = isinstance(error, SystemExit) and not isinstance(error, EnoughSteps) and error.code in (None, 0)
+    return None if well else error
+
+
+def _worst(report: Report) -> int:
+    ranks = {severity: number for number, severity in enumerate(sorted(Severity))}
+    return min((ranks[f.severity] for f in report.findings), default=len(ranks))
+
+
+def _observation_classes() -> list[type]:
+    from sleuth.core import observation
+
+    return [getattr(observation, name) for name in NAMES if hasattr(observation, name)]

@@ -1,0 +1,1 @@
+"""Running somebody's script as it is."""

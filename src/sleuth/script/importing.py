@@ -1,0 +1,59 @@
+"""Calls back when a module has been imported, by whomever: a framework is listened to as soon as the script has it."""
+
+import contextlib
+import importlib.abc
+import importlib.machinery
+import sys
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any
+
+
+class _Waiting(importlib.abc.MetaPathFinder):
+    """Finds nothing by itself: whoever finds the module is made to call back once it was executed."""
+
+    def __init__(self, name: str, act: Callable[[], None]) -> None:
+        self.name, self.act = name, act
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if fullname != self.name:
+            return None
+        forget(self)
+        for finder in list(sys.meta_path):
+            spec = finder.find_spec(fullname, path, target)
+            if spec is not None:
+                self._arrange(spec.loader)
+                return spec
+        return None
+
+    def _arrange(self, loader: Any) -> None:
+        if not hasattr(loader, "exec_module"):
+            return
+        plain = loader.exec_module
+
+        def exec_module(module: ModuleType) -> None:
+            with contextlib.suppress(AttributeError):
+                del loader.exec_module
+            plain(module)
+            self.act()
+
+        # A loader belongs to one module; nothing of this is left when the import is done.
+        with contextlib.suppress(AttributeError):
+            loader.exec_module = exec_module
+
+
+def when_imported(name: str, act: Callable[[], None]) -> importlib.abc.MetaPathFinder | None:
+    """At once where it is there already. What is returned can be forgotten again."""
+    if name in sys.modules:
+        act()
+        return None
+    waiting = _Waiting(name, act)
+    sys.meta_path.insert(0, waiting)
+    return waiting
+
+
+def forget(waiting: importlib.abc.MetaPathFinder) -> None:
+    with contextlib.suppress(ValueError):
+        sys.meta_path.remove(waiting)
