@@ -31,9 +31,7 @@ from sleuth.core.statistics import Statistics
 )
 def gradient_not_finite(seen: Seen) -> Iterator[Evidence | NotExamined]:
     met = seen.all(NotFinite)
-    lost = [n.step for n in met if n.what == "loss"] + [
-        s.step for s in seen.all(Step) if s.loss is None and "backward" in s.calls
-    ]
+    lost = [n.step for n in met if n.what == "loss"] + [s.step for s in seen.all(Step) if s.loss is None and s.heard]
     first = next((n for n in met if n.what == "gradient" and n.step < min(lost, default=n.step + 1)), None)
     if first is not None:
         yield _in_training(seen, first)

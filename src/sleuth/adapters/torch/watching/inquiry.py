@@ -116,7 +116,8 @@ def _trace_back(
 
 def run_again(model: nn.Module, forward: Forward, inputs: list[torch.Tensor]) -> Any:
     """With the random state that the call began with. Floating inputs are copied, and collected as leaves of a new graph."""
-    torch.set_rng_state(forward.random)
+    if forward.random is not None:
+        torch.set_rng_state(forward.random)
     args, kwargs = detached(forward.args), detached(dict(forward.kwargs))
     for _, tensor in leaves([list(args), kwargs], _is_tensor):
         if tensor.is_floating_point() and not tensor.is_sparse:

@@ -127,7 +127,7 @@ def _observations(record: Record) -> Iterator[Observation]:
         calls=record.calls,
         counts=record.counts,
         optimiser=record.optimiser,
-        training="forward-in-eval" not in record.calls,
+        training=record.training,
         seconds={"step": record.seconds},
         heard=record.loss is not None,
     )
