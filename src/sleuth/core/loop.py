@@ -1,6 +1,8 @@
 """Reading the user's loop off its steps: who stepped, after which calls, and from which lines."""
 
 from collections import defaultdict
+from itertools import pairwise
+from statistics import median
 
 from sleuth.core.history import Seen
 from sleuth.core.location import Location
@@ -18,6 +20,14 @@ def heard_steps(seen: Seen) -> dict[int, list[Step]]:
         if step.calls:
             found[step.optimiser].append(step)
     return dict(found)
+
+
+def share_of(some: list[Step], steps: list[Step]) -> float:
+    """Not every step is listened to, and the first ones are more closely: each stands for those until the next one."""
+    numbers = sorted(s.step for s in steps)
+    gaps = {one: other - one for one, other in pairwise(numbers)}
+    gaps[numbers[-1]] = median(gaps.values()) if gaps else 1
+    return sum(gaps[s.step] for s in some) / sum(gaps.values())
 
 
 def place_of(seen: Seen, *kinds: str, optimiser: int | None = None) -> Location | None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.loop import UNHEARD, began, heard_steps, place_of, steps_before_backward
+from sleuth.core.loop import UNHEARD, began, heard_steps, place_of, share_of, steps_before_backward
 from sleuth.core.observation import Step
 from sleuth.core.stage import Confidence, Severity, Stage
 
@@ -56,7 +56,7 @@ def gradients_erased(seen: Seen, *, least_times: int = LEAST_TIMES, share: float
         return
     for number, steps in by_optimiser.items():
         erased = [s for s in steps if s.calls[-1] == "step-on-erased-gradient" and not steps_before_backward(s)]
-        if len(erased) < least_times or len(erased) < share * len(steps):
+        if len(erased) < least_times or share_of(erased, steps) < share:
             continue
         yield Evidence(
             summary=f"in {len(erased)} of {len(steps)} steps the gradient was cleared after the backward: "

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.loop import UNHEARD, began, heard_steps, place_of
+from sleuth.core.loop import UNHEARD, began, heard_steps, place_of, share_of
 from sleuth.core.observation import Pending, Step
 from sleuth.core.stage import Confidence, Severity, Stage
 
@@ -73,7 +73,7 @@ def missing_zero_grad(seen: Seen, *, least_times: int = LEAST_TIMES, share: floa
         )
     for number, steps in by_optimiser.items():
         used = [step for step in steps if step.calls[-1] == USED]
-        if len(used) < least_times or len(used) < share * len(steps):
+        if len(used) < least_times or share_of(used, steps) < share:
             continue
         cleared = sum("zero_grad" in step.calls for step in steps)
         yield Evidence(
@@ -88,7 +88,7 @@ def missing_zero_grad(seen: Seen, *, least_times: int = LEAST_TIMES, share: floa
             numbers={"used_again": len(used), "steps": len(steps), "cleared": cleared},
             first_step=began(steps, used[0]),
             last_step=used[-1].step,
-            strength=len(used) / len(steps),
+            strength=share_of(used, steps),
         )
     if skipped < least_times and (reason := _unseen(by_optimiser)) is not None:
         yield NotExamined(reason)

@@ -46,13 +46,14 @@ SHARE = 0.1
 def training_in_eval_mode(
     seen: Seen, *, least_steps: int = LEAST_STEPS, share: float = SHARE
 ) -> Iterator[Evidence | NotExamined]:
-    steps = [step for own in heard_steps(seen).values() for step in own]
-    trained = sorted((s for s in steps if any(kind in s.calls for kind in FORWARDS)), key=lambda s: s.step)
-    if not trained:
-        yield NotExamined("calls of the model itself were not heard" if steps else UNHEARD)
+    heard = [step for own in heard_steps(seen).values() for step in own]
+    if not any(kind in s.calls for s in heard for kind in FORWARDS):
+        yield NotExamined("calls of the model itself were not heard" if heard else UNHEARD)
         return
+    # Of a step whose calls were not followed the mode is known all the same.
+    trained = [s for s in seen.all(Step) if not s.calls or any(kind in s.calls for kind in FORWARDS)]
     # A step that also calls the model in training mode uses the other calls for something else, such as attacks.
-    asleep = [s for s in trained if "forward" not in s.calls]
+    asleep = [s for s in trained if ("forward" not in s.calls if s.calls else not s.training)]
     modes = [m for m in seen.all(Modes) if m.graph]
     resting = _resting([m for m in modes if not m.root])
     if resting and len(asleep) >= least_steps and len(asleep) >= share * len(trained):

@@ -93,6 +93,8 @@ class Watcher(taps.Listener):
         self.ears = Ears([*(ear(self) for ear in EARS), self.scenes])
         self._dozing = Dozing(self)
         self._dozes = False
+        self._woken = False  # by something unusual, in the middle of a step
+        self._kinds: tuple[Mapping[str, int], Mapping[str, int]] = ({}, {})  # of call, in the last two steps that were heard
         # Something in this loop needs full attention.
         self._strange = self.guard.every_gradient or bool(self.guard.expectations)
         self._calls = Calls()
@@ -388,7 +390,10 @@ class Watcher(taps.Listener):
         losses, self._losses = self._losses, []
         training = "forward-in-eval" not in heard.names
         self._end_step(held, optimiser, losses, look, heard, tuple(self._places.take()), notes, training)
-        self._prepare(held, heard, training)
+        if not self._woken:
+            self._kinds = (self._kinds[1], heard.counts)
+        self._woken = False
+        self._prepare(held, training)
 
     def pass_step(self, held: Held, optimiser: Optimizer, losses: list[float | torch.Tensor], training: bool) -> None:
         """Of a step that was not listened to. Most of them end here, and nothing else is done."""
@@ -427,14 +432,14 @@ class Watcher(taps.Listener):
             self._pace.step_ended(self.steps, seconds, looked=look is not None, heard=not self._dozes, own_seconds=own)
         self.steps += 1
 
-    def _prepare(self, stepped: Held, heard: Heard = NOTHING_HEARD, training: bool = True) -> None:
+    def _prepare(self, stepped: Held, training: bool = True) -> None:
         """How closely is the step that begins now followed?"""
         self.looking_glass.begin(self._pace.looks_at(self.steps))
         listens = self._strange or self._pace.listens_to(self.steps, self._stretch)
         if listens and self._dozes:
             self.wake(stepped)
         elif not listens and not self._dozes:
-            self._doze(heard, training)
+            self._doze(training)
         self._quiet_until = self._pace.quiet_until(self.steps)
 
     # Which one of the two hears.
@@ -445,15 +450,17 @@ class Watcher(taps.Listener):
         count = len(self.optimisers)
         return 1 if count < 2 else 2 * count
 
-    def _doze(self, heard: Heard, training: bool) -> None:
+    def _doze(self, training: bool) -> None:
         self._dozes = True
-        self._dozing.begin(heard.counts, training)
+        before, latest = self._kinds
+        self._dozing.begin({kind: max(n, before[kind]) for kind, n in latest.items() if kind in before}, training)
         taps.exchange(self, self._dozing)
         self._root.listener = self._dozing
 
     def wake(self, stepped: Held | None, backwards: int = 0, losses: Sequence[float | torch.Tensor] = ()) -> None:
         """`stepped`: whose step has just ended; None: it is in the middle of something, after so many backwards."""
         self._dozes = False
+        self._woken = stepped is None
         taps.exchange(self._dozing, self)
         self._root.listener = self
         self._losses = list(losses)
