@@ -19,6 +19,9 @@ ASKED_STRIDE = 8
 # What a stopwatch inside our own functions does not see, as a share of what it sees: the way into them, and that the user's
 # code finds the processor's caches full of ours. From benchmarks/watch.py.
 UNSEEN = 0.6
+# What it costs to listen to a step by half, of what it costs in full; and seconds for the latter where none was taken alone.
+DOZING = 0.25
+LISTENING = 3e-4
 
 
 class Stride:
@@ -33,9 +36,12 @@ class Stride:
     def paid(self, seconds: float) -> None:
         self._costs = [*self._costs[-6:], seconds]
 
+    @property
+    def cost(self) -> float | None:
+        return median(self._costs) if self._costs else None
+
     def calibrate(self, step: int, step_seconds: float) -> None:
-        cost = median(self._costs) if self._costs else 0.0
-        wanted = math.ceil(cost / max(self._share * step_seconds, 1e-9))
+        wanted = math.ceil((self.cost or 0.0) / max(self._share * step_seconds, 1e-9))
         self.steps = max(self.steps, wanted, 1)
         self.next = step + self.steps
 
@@ -57,6 +63,11 @@ class Pace:
     @property
     def interval(self) -> int:
         return max(self._every or self._looks.steps, 1)
+
+    def all_in_all(self, measured: float, dozed: int) -> float:
+        """Seconds, of what stopwatches measured and of so many steps that were only half listened to."""
+        listening = self._heard.cost if self._heard.cost is not None else LISTENING
+        return (measured + dozed * DOZING * listening) * (1 + UNSEEN)
 
     def looks_at(self, step: int) -> bool:
         if self._every is not None:

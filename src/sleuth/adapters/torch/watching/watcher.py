@@ -55,7 +55,7 @@ def quietly(method: Method[P]) -> Method[P]:
             method(watcher, *args, **kwargs)
         except Exception as error:
             watcher.gave_up = error
-        watcher.own_seconds += time.perf_counter() - began
+        watcher.measured_seconds += time.perf_counter() - began
 
     return call
 
@@ -79,7 +79,7 @@ class Watcher(taps.Listener):
         self._recent: deque[Record] = deque(maxlen=RECENT)
         self._quiet_until = 0  # no step before this one needs any preparation
         self.gave_up: Exception | None = None
-        self.own_seconds = 0.0
+        self.measured_seconds = 0.0
         self.steps = 0
         self.loss: float | torch.Tensor | None = None
         self.left: tuple[Note, ...] = ()  # what the ears still had to tell when the watch ended
@@ -93,6 +93,7 @@ class Watcher(taps.Listener):
         self.ears = Ears([*(ear(self) for ear in EARS), self.scenes])
         self._dozing = Dozing(self)
         self._dozes = False
+        self._dozed = 0  # steps
         self._woken = False  # by something unusual, in the middle of a step
         self._kinds: tuple[Mapping[str, int], Mapping[str, int]] = ({}, {})  # of call, in the last two steps that were heard
         # Something in this loop needs full attention.
@@ -133,6 +134,10 @@ class Watcher(taps.Listener):
     @property
     def inside_closure(self) -> bool:
         return self._with_closure
+
+    @property
+    def own_seconds(self) -> float:
+        return self._pace.all_in_all(self.measured_seconds, self._dozed)
 
     def recent_steps(self) -> list[dict[str, Any]]:
         """The last steps, oldest first, as plain values; NaN and Inf as text."""
@@ -398,6 +403,7 @@ class Watcher(taps.Listener):
     def pass_step(self, held: Held, optimiser: Optimizer, losses: list[float | torch.Tensor], training: bool) -> None:
         """Of a step that was not listened to. Most of them end here, and nothing else is done."""
         held.steps += 1
+        self._dozed += 1
         look: Look | None = None
         notes: tuple[Note, ...] = ()
         if self.looking_glass.look is not None:
@@ -428,7 +434,7 @@ class Watcher(taps.Listener):
         self._recent.append(record)
         self._put(record)
         if look is not None or not self._dozes:
-            own, self._own_before = self.own_seconds - self._own_before, self.own_seconds
+            own, self._own_before = self.measured_seconds - self._own_before, self.measured_seconds
             self._pace.step_ended(self.steps, seconds, looked=look is not None, heard=not self._dozes, own_seconds=own)
         self.steps += 1
 
@@ -487,7 +493,7 @@ class Watcher(taps.Listener):
     def timed(self, act: Callable[..., Look | None], held: Held) -> Look | None:
         began = time.perf_counter()
         result = act(held, closure=False)
-        self.own_seconds += time.perf_counter() - began
+        self.measured_seconds += time.perf_counter() - began
         return result
 
     @property
@@ -502,7 +508,7 @@ class Watcher(taps.Listener):
     def _end_of_calls(self, held: Held) -> None:
         """Several optimisers may stand on the same parameters; only the one that steps uses the gradient."""
         self._calls.say(held.states.step(reading=self._reading))
-        self.own_seconds += self.looking_glass.note_seconds()
+        self.measured_seconds += self.looking_glass.note_seconds()
 
     def _pending(self) -> Pending:
         heard = self._calls.heard(None)
