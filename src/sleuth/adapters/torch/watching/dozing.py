@@ -96,7 +96,7 @@ class Dozing(taps.Listener):
             self._alarmed = False
             self._watcher.tell_scenes("backward_end", loss)
         if self._backwards > self._most_backwards:  # the loop has become another one
-            self._watcher.wake(None, self._backwards, self._losses)
+            self._watcher.attention.wake(None, self._backwards, self._losses)
 
     def hear_backward_failed(self, loss: torch.Tensor, error: BaseException) -> None:
         self._watcher.hear_backward_failed(loss, error)
@@ -124,7 +124,7 @@ class Dozing(taps.Listener):
             self._inner = 0
             watcher.speak_up()
         if not self._inner and (closure is not None or watcher.may_find(optimiser)):
-            watcher.wake(None, self._backwards, self._losses)
+            watcher.attention.wake(None, self._backwards, self._losses)
             watcher.hear_step(optimiser, closure)
 
     def hear_step_end(self, optimiser: Optimizer) -> None:
@@ -173,5 +173,5 @@ class Dozing(taps.Listener):
     def _hand_on(self, hear: Callable[..., None], *args: Any) -> None:
         """Wakes up for it. Not between a backward and its step: half a step, heard in full, would look like something else."""
         if not self._backwards:
-            self._watcher.wake(None)
+            self._watcher.attention.wake(None)
             hear(*args)

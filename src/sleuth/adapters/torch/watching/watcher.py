@@ -16,8 +16,8 @@ from torch import nn
 from torch.optim import Optimizer
 
 from sleuth.adapters.torch.watching import taps
+from sleuth.adapters.torch.watching.attention import Attention
 from sleuth.adapters.torch.watching.calls import NOTHING_HEARD, WITHOUT_GRAPH, Calls, Heard, phases
-from sleuth.adapters.torch.watching.dozing import Dozing
 from sleuth.adapters.torch.watching.ear import Ears, Note
 from sleuth.adapters.torch.watching.ears import EARS
 from sleuth.adapters.torch.watching.ears.scenes import Scenes
@@ -77,7 +77,6 @@ class Watcher(taps.Listener):
         self.scaled = False
         self.stepping = 0
         self._recent: deque[Record] = deque(maxlen=RECENT)
-        self._quiet_until = 0  # no step before this one needs any preparation
         self.gave_up: Exception | None = None
         self.measured_seconds = 0.0
         self.steps = 0
@@ -91,13 +90,8 @@ class Watcher(taps.Listener):
         self._places = Places()
         self.scenes = Scenes(self)
         self.ears = Ears([*(ear(self) for ear in EARS), self.scenes])
-        self._dozing = Dozing(self)
-        self._dozes = False
-        self._dozed = 0  # steps
-        self._woken = False  # by something unusual, in the middle of a step
-        self._kinds: tuple[Mapping[str, int], Mapping[str, int]] = ({}, {})  # of call, in the last two steps that were heard
-        # Something in this loop needs full attention.
-        self._strange = self.guard.every_gradient or bool(self.guard.expectations)
+        self.attention = Attention(self, self._pace)
+        self.attention.needed = self.guard.every_gradient or bool(self.guard.expectations)
         self._calls = Calls()
         self._losses: list[float | torch.Tensor] = []
         self._losses_before = 0
@@ -114,10 +108,10 @@ class Watcher(taps.Listener):
     def open(self) -> None:
         taps.join(self)
         self._undo.append(functools.partial(taps.leave, self))
-        self._root = taps.Root(self.model, self)
-        self._undo.append(self._root.leave)
+        root = taps.Root(self.model, self)
+        self._undo.append(root.leave)
         self._undo.append(self.looking_glass.stop)
-        self.looking_glass.begin(self._pace.looks_at(self.steps))
+        self.attention.open(root)
 
     @property
     def looking(self) -> bool:
@@ -137,7 +131,7 @@ class Watcher(taps.Listener):
 
     @property
     def own_seconds(self) -> float:
-        return self._pace.all_in_all(self.measured_seconds, self._dozed)
+        return self._pace.all_in_all(self.measured_seconds, self.attention.dozed)
 
     def recent_steps(self) -> list[dict[str, Any]]:
         """The last steps, oldest first, as plain values; NaN and Inf as text."""
@@ -162,8 +156,7 @@ class Watcher(taps.Listener):
         return self.ears.deaf
 
     def close(self) -> None:
-        if self._dozes:
-            self.wake(None)
+        self.attention.wake(None)
         while self._undo:
             self._undo.pop()()
         self.ears.tell("close")
@@ -178,7 +171,7 @@ class Watcher(taps.Listener):
         nothing = nn.Module()
         self.model, self.optimisers = nothing, Optimisers(nothing, ())
         self.looking_glass.let_go()
-        self._dozing = Dozing(self)
+        self.attention.let_go()
         self._losses, self._unscaled, self.loss = [], None, None
         self._recent.clear()
 
@@ -228,7 +221,7 @@ class Watcher(taps.Listener):
     def _backward_ended(self, loss: torch.Tensor) -> None:
         reached = [states.after_backward(reading=self._reading) for states in self.optimisers.states]
         if not any(reached):  # the backward of another model
-            self._strange = True
+            self.attention.needed = True
             self._losses = self._losses[: self._losses_before]
             self._calls.unsay("backward")
             return
@@ -317,7 +310,7 @@ class Watcher(taps.Listener):
 
     @quietly
     def hear_scale(self, loss: torch.Tensor, enabled: bool) -> None:
-        self._unscaled, self._scaler_enabled, self._strange = loss, enabled, True
+        self._unscaled, self._scaler_enabled, self.attention.needed = loss, enabled, True
 
     @quietly
     def hear_scaler_step(self, optimiser: Optimizer) -> None:
@@ -380,7 +373,7 @@ class Watcher(taps.Listener):
         held = self._holding(optimiser)
         number = held.number
         if self._with_closure:  # forward and backward ran inside the step
-            self._strange = True
+            self.attention.needed = True
             self._end_of_calls(held)
         held.states.after_step()
         self._on_scale = False
@@ -395,23 +388,20 @@ class Watcher(taps.Listener):
         losses, self._losses = self._losses, []
         training = "forward-in-eval" not in heard.names
         self._end_step(held, optimiser, losses, look, heard, tuple(self._places.take()), notes, training)
-        if not self._woken:
-            self._kinds = (self._kinds[1], heard.counts)
-        self._woken = False
-        self._prepare(held, training)
+        self.attention.heard(heard.counts)
+        self.attention.prepare(held, training)
 
     def pass_step(self, held: Held, optimiser: Optimizer, losses: list[float | torch.Tensor], training: bool) -> None:
         """Of a step that was not listened to. Most of them end here, and nothing else is done."""
         held.steps += 1
-        self._dozed += 1
+        self.attention.dozed += 1
         look: Look | None = None
         notes: tuple[Note, ...] = ()
         if self.looking_glass.look is not None:
             look = self.timed(self.looking_glass.after_step, held)
             notes = self.looking_glass.take_notes(self.steps)
         self._end_step(held, optimiser, losses, look, NOTHING_HEARD, (), notes, training)
-        if self.steps >= self._quiet_until:
-            self._prepare(held)
+        self.attention.prepare(held, training)
 
     def _end_step(
         self,
@@ -433,42 +423,13 @@ class Watcher(taps.Listener):
         record = Record(self.steps, held.number, loss, lr, heard.names, places, seconds, look, heard.counts, notes, training)
         self._recent.append(record)
         self._put(record)
-        if look is not None or not self._dozes:
+        if look is not None or self.attention.full:
             own, self._own_before = self.measured_seconds - self._own_before, self.measured_seconds
-            self._pace.step_ended(self.steps, seconds, looked=look is not None, heard=not self._dozes, own_seconds=own)
+            self._pace.step_ended(self.steps, seconds, looked=look is not None, heard=self.attention.full, own_seconds=own)
         self.steps += 1
 
-    def _prepare(self, stepped: Held, training: bool = True) -> None:
-        """How closely is the step that begins now followed?"""
-        self.looking_glass.begin(self._pace.looks_at(self.steps))
-        listens = self._strange or self._pace.listens_to(self.steps, self._stretch)
-        if listens and self._dozes:
-            self.wake(stepped)
-        elif not listens and not self._dozes:
-            self._doze(training)
-        self._quiet_until = self._pace.quiet_until(self.steps)
-
-    # Which one of the two hears.
-
-    @property
-    def _stretch(self) -> int:
-        """Of several optimisers each has to be heard, and what it left before that."""
-        count = len(self.optimisers)
-        return 1 if count < 2 else 2 * count
-
-    def _doze(self, training: bool) -> None:
-        self._dozes = True
-        before, latest = self._kinds
-        self._dozing.begin({kind: max(n, before[kind]) for kind, n in latest.items() if kind in before}, training)
-        taps.exchange(self, self._dozing)
-        self._root.listener = self._dozing
-
-    def wake(self, stepped: Held | None, backwards: int = 0, losses: Sequence[float | torch.Tensor] = ()) -> None:
-        """`stepped`: whose step has just ended; None: it is in the middle of something, after so many backwards."""
-        self._dozes = False
-        self._woken = stepped is None
-        taps.exchange(self._dozing, self)
-        self._root.listener = self
+    def resume(self, stepped: Held | None, backwards: int, losses: Sequence[float | torch.Tensor]) -> None:
+        """Steps went by that were only half listened to; see Attention.wake."""
         self._losses = list(losses)
         if backwards:
             self._calls.say("backward", backwards)
@@ -478,8 +439,7 @@ class Watcher(taps.Listener):
 
     def give_up(self, error: Exception) -> None:
         self.gave_up = self.gave_up or error
-        if self._dozes:
-            self.wake(None)
+        self.attention.wake(None)
 
     def may_find(self, optimiser: Optimizer) -> bool:
         return self.gave_up is None and not self.optimisers.is_foreign(optimiser)
@@ -491,9 +451,9 @@ class Watcher(taps.Listener):
             self.give_up(error)
 
     def timed(self, act: Callable[..., Look | None], held: Held) -> Look | None:
-        began = time.perf_counter()
+        notes, began = self.looking_glass.note_seconds(), time.perf_counter()
         result = act(held, closure=False)
-        self.measured_seconds += time.perf_counter() - began
+        self.measured_seconds += time.perf_counter() - began + notes
         return result
 
     @property
