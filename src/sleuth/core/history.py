@@ -93,6 +93,8 @@ class History:
 
     def add(self, observation: Observation) -> None:
         match observation:
+            case Step():  # by far the most
+                self._thinned(Step, observation.optimiser).append(observation)
             case Absent():
                 self._absent[observation.what] = observation.reason
             case Frame():
@@ -113,8 +115,10 @@ class History:
             self._thinned(what, group).recall(count, read)
 
     def _thinned(self, what: type[Observation] | Role, group: Group) -> Thinned:
-        capacity = FRAME_CAPACITY if isinstance(what, Role) else CAPACITY
-        return self._many.setdefault(what, {}).setdefault(group, Thinned(capacity))
+        groups = self._many.setdefault(what, {})
+        if group not in groups:
+            groups[group] = Thinned(FRAME_CAPACITY if isinstance(what, Role) else CAPACITY)
+        return groups[group]
 
     def has(self, what: type[Observation] | Role) -> bool:
         return what in self._many or what in self._single

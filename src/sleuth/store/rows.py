@@ -16,17 +16,23 @@ REST = tuple(f.name for f in dataclasses.fields(Step) if f.name not in (*NUMBERS
 LARGEST = 2**62  # of SQLite's whole numbers, with room
 
 Row = tuple[Any, ...]
-# Texts that come again and again are kept once: from the thing (told from others by its key) to the number of its text, and back.
-Keep = Callable[[Any, Hashable], int]
+# Texts that come again and again are kept once: from a key, and how to make the thing, to the number of its text, and back.
+Keep = Callable[[Hashable, Callable[[], Any]], int]
 Recall = Callable[[int], Any]
 
 
 def step_row(step: Step, keep: Keep) -> Row:
-    odd = {name: value for name in NUMBERS if not _is_plain(value := getattr(step, name))}
-    rest = {**{name: getattr(step, name) for name in REST}, **odd, "phases": tuple(step.seconds)}
-    numbers = (None if name in odd else getattr(step, name) for name in NUMBERS)
-    seconds = struct.pack(f"<{len(step.seconds)}d", *step.seconds.values())
-    return (*numbers, seconds, keep(rest, (*odd, *[_key(value) for value in rest.values()])))
+    """There is one a step of the training: what is always the same is not even made into a dictionary."""
+    values = vars(step)
+    numbers = tuple(values[name] for name in NUMBERS)
+    odd = tuple(name for name, value in zip(NUMBERS, numbers, strict=True) if not _is_plain(value))
+    seconds = step.seconds
+    rest = tuple(_key(values[name]) for name in REST)
+    key = (odd, tuple(values[name] for name in odd), *rest, *seconds)
+    text = keep(key, lambda: {**{name: values[name] for name in (*REST, *odd)}, "phases": tuple(seconds)})
+    if odd:
+        numbers = tuple(None if name in odd else value for name, value in zip(NUMBERS, numbers, strict=True))
+    return (*numbers, struct.pack(f"<{len(seconds)}d", *seconds.values()), text)
 
 
 def step_of(row: Row, recall: Recall) -> Step:
@@ -41,7 +47,7 @@ def frame_row(frame: Frame, keep: Keep) -> Row:
     body = pack(frame.table).astype("<f4").tobytes()
     # Most bins of most tensors are empty: what is left of them after packing is a tenth.
     exponents = None if frame.exponents is None else zlib.compress(frame.exponents.astype("<i4").tobytes(), 1)
-    return frame.step, frame.role.value, keep(frame.paths, frame.paths), frame.sampled, body, exponents
+    return frame.step, frame.role.value, keep(frame.paths, lambda: frame.paths), frame.sampled, body, exponents
 
 
 def frame_of(row: Row, recall: Recall) -> Frame:
@@ -70,13 +76,6 @@ def _key(value: Any) -> Hashable:
 
 def _is_plain(value: Any) -> bool:
     """Does a column of SQLite give it back as it is? It has no NaN, and whole numbers end at 64 bits."""
-    match value:
-        case None:
-            return True
-        case bool():
-            return False
-        case int():
-            return abs(value) < LARGEST
-        case float():
-            return value == value
-    return False
+    if isinstance(value, float):
+        return value == value
+    return value is None or (type(value) is int and -LARGEST < value < LARGEST)

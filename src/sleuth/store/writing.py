@@ -4,7 +4,7 @@ import contextlib
 import json
 import sqlite3
 import time
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,8 @@ RETRY_SECONDS = 2.0
 MOST_WAITING_BYTES = 32 << 20
 # A loop whose steps all differ must not fill the memory; texts that are forgotten are written once more.
 MOST_TEXTS = 4096
+# About what the row of a step takes.
+STEP_BYTES = 120
 # Whoever reads does not block us; somebody who locks the whole file must not hold up the thread either.
 LOCK_SECONDS = 0.1
 # Tables of statistics are some kilobytes each: on pages of SQLite's usual size a third would stay empty.
@@ -66,7 +68,8 @@ class Writer:
             elif isinstance(seen, Frame):
                 self._put("frames", (self._number, *frame_row(seen, self._keep)))
             elif isinstance(seen, Step):
-                self._put("steps", (self._number, *step_row(seen, self._keep)))
+                self._waiting["steps"].append((self._number, *step_row(seen, self._keep)))
+                self._bytes += STEP_BYTES
             else:
                 self._put("log", (self._number, getattr(seen, "step", None), type(seen).__name__, encode(seen)))
 
@@ -120,13 +123,13 @@ class Writer:
         self._waiting[table].append(row)
         self._bytes += sum(len(value) if isinstance(value, str | bytes) else 8 for value in row)
 
-    def _keep(self, thing: Any, key: Hashable) -> int:
+    def _keep(self, key: Hashable, make: Callable[[], Any]) -> int:
         found = self._texts.get(key)
         if found is None:
             if len(self._texts) >= MOST_TEXTS:
                 self._texts.clear()
             found = self._texts[key] = self._last_text = self._last_text + 1
-            self._put("texts", (found, encode(thing)))
+            self._put("texts", (found, encode(make())))
         return found
 
 

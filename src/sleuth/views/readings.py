@@ -13,6 +13,7 @@ from sleuth.core.observation import (
     Frame,
     LossCall,
     Misfit,
+    NotFinite,
     Origin,
     OutOfMemory,
     OutOfRange,
@@ -47,6 +48,7 @@ OBSERVATIONS: dict[type, str] = {
     Misfit: "a checkpoint that was refused",
     OutOfMemory: "what held memory when there was none left",
     OutOfRange: "an index that was not there, and the table",
+    NotFinite: "the first NaN or Inf of a training, and what it came from",
     Origin: "the operation in which the first NaN or Inf is born",
     Dropped: "the steps that were left out",
 }

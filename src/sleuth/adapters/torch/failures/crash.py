@@ -150,7 +150,8 @@ def _again(model: nn.Module | None, memory: Memory | None, otherwise: Again) -> 
 
 
 def _call_again(twin: nn.Module, forward: Forward) -> Any:
-    torch.set_rng_state(forward.random)
+    if forward.random is not None:
+        torch.set_rng_state(forward.random)
     with torch.enable_grad(), torch.autocast(*forward.autocast) if forward.autocast is not None else torch.enable_grad():
         return call(twin, detached(forward.args), detached(dict(forward.kwargs)))
 

@@ -1,6 +1,7 @@
 """What every layer puts out during one forward that is looked at in full."""
 
 from collections.abc import Mapping
+from functools import reduce
 from typing import Any, Protocol
 
 import numpy as np
@@ -32,6 +33,8 @@ _plain_call: Any = None
 def start_recording(activity: Recorder) -> None:
     """Replaces nn.Module.__call__: a quarter of what a global hook costs, and pickling never sees it."""
     global _plain_call
+    if activity in RECORDING:
+        return
     if not RECORDING:
         _plain_call = nn.Module.__call__
         nn.Module.__call__ = _recorded_call  # type: ignore[method-assign]
@@ -60,8 +63,7 @@ class Activity:
         self._paths = paths  # id of a layer → path
         self._units = units
         self._waiting: list[tuple[str, torch.Tensor, int]] = []
-        self._rows: dict[str, np.ndarray] = {}
-        self._bins: dict[str, np.ndarray] = {}
+        self._measured: list[Measured] = []
         self._dtypes: dict[str, torch.dtype] = {}
         self._told: dict[str, torch.dtype] = {}
         self.deep = False  # exponents, units and dtypes as well
@@ -94,11 +96,15 @@ class Activity:
 
     def take(self) -> Measured:
         self.flush()
-        rows, bins, self._rows, self._bins = self._rows, self._bins, {}, {}
+        measured, self._measured = self._measured, []
         self.notes = 0
-        table = np.stack(list(rows.values())) if rows else np.zeros((0, len(kernel.COLUMNS)))
-        exponents = np.stack(list(bins.values())) if bins and len(bins) == len(rows) else None
-        return tuple(rows), table, exponents
+        if not measured:
+            return (), np.zeros((0, len(kernel.COLUMNS))), None
+        paths = tuple(path for part, _, _ in measured for path in part)
+        table = measured[0][1] if len(measured) == 1 else np.concatenate([rows for _, rows, _ in measured])
+        bins = [b for _, _, b in measured if b is not None]
+        exponents = np.concatenate(bins) if len(bins) == len(measured) else None
+        return (paths, table, exponents) if len(set(paths)) == len(paths) else _merged(paths, table, exponents)
 
     def take_notes(self, step: int) -> tuple[Note, ...]:
         """Of a deep look; its dtypes only when they are new."""
@@ -110,17 +116,24 @@ class Activity:
         return tuple(notes)
 
     def drop(self) -> None:
-        self._waiting, self._rows, self._bins, self._dtypes, self.notes = [], {}, {}, {}, 0
+        self._waiting, self._measured, self._dtypes, self.notes = [], [], {}, 0
         self._units.drop()
 
     def _measure(self, outputs: list[tuple[str, torch.Tensor]]) -> None:
-        tensors = [tensor for _, tensor in outputs]
-        table, exponents = measure_deeply(tensors) if self.deep else (measure_quickly(tensors), None)
-        for i, (path, _) in enumerate(outputs):
-            known = self._rows.get(path)
-            self._rows[path] = table[i] if known is None else merge(known, table[i])
-            if exponents is not None:
-                self._bins[path] = self._bins[path] + exponents[i] if path in self._bins else exponents[i]
+        if outputs:
+            tensors = [tensor for _, tensor in outputs]
+            table, exponents = measure_deeply(tensors) if self.deep else (measure_quickly(tensors), None)
+            self._measured.append((tuple(path for path, _ in outputs), table, exponents))
+
+
+def _merged(paths: tuple[str, ...], table: np.ndarray, exponents: np.ndarray | None) -> Measured:
+    """A layer that was called more than once has one row."""
+    places: dict[str, list[int]] = {}
+    for i, path in enumerate(paths):
+        places.setdefault(path, []).append(i)
+    rows = [reduce(merge, table[own]) for own in places.values()]
+    bins = None if exponents is None else np.stack([exponents[own].sum(axis=0) for own in places.values()])
+    return tuple(places), np.stack(rows), bins
 
 
 def _first_tensor(output: Any) -> torch.Tensor | None:

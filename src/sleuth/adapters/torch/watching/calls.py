@@ -24,6 +24,9 @@ class Heard(NamedTuple):
     counts: Mapping[str, int]
 
 
+NOTHING_HEARD = Heard((), (), (), {})
+
+
 class Calls:
     def __init__(self) -> None:
         self.counts: dict[str, int] = {}
@@ -39,13 +42,13 @@ class Calls:
     def last(self) -> str:
         return self._names[-1] if self._names else ""
 
-    def say(self, kind: str) -> None:
-        self.counts[kind] = self.counts.get(kind, 0) + 1
+    def say(self, kind: str, times: int = 1) -> None:
+        self.counts[kind] = self.counts.get(kind, 0) + times
         if self._names and (self._names[-1] == kind or len(self._names) >= MOST_CALLS):
-            self._lengths[-1] += 1
+            self._lengths[-1] += times
             return
         self._names.append(kind)
-        self._lengths.append(1)
+        self._lengths.append(times)
         self._repeated.append(0)
 
     def unsay(self, kind: str) -> None:

@@ -86,6 +86,9 @@ class Ear:
 
     def after_step(self, number: int) -> None: ...
 
+    def resumed(self) -> None:
+        """Steps went by that this ear was not told of."""
+
     def take(self) -> Sequence[Note]:
         """Once a step, at its end, and once after `close`: what was heard since the last time."""
         return ()
@@ -105,7 +108,7 @@ EVENTS: tuple[str, ...] = (
     "batch",
     "before_step",
 )
-EVENTS += ("after_step", "take", "close")
+EVENTS += ("after_step", "resumed", "take", "close")
 
 
 class Ears:

@@ -20,7 +20,8 @@ ASKED = 64
 # Others, sharded ones say, need not have memory of their own.
 PLAIN = (torch.Tensor, torch.nn.Parameter)
 
-EMPTY, FRESH, CONSUMED, POLLUTED = range(4)
+# UNKNOWN: there is a gradient, but the steps before were not listened to.
+EMPTY, FRESH, CONSUMED, POLLUTED, UNKNOWN = range(5)
 
 Mark = tuple[int, int]
 
@@ -66,7 +67,8 @@ class GradientStates:
             gradient = one.parameter.grad
             if gradient is None or (mark := (id(gradient), gradient._version)) == one.mark:
                 continue
-            one.state = POLLUTED if one.state in (CONSUMED, POLLUTED) else FRESH
+            if one.state != UNKNOWN:
+                one.state = POLLUTED if one.state in (CONSUMED, POLLUTED) else FRESH
             one.mark = mark
             one.moved = (reading or self._read_values) and not _is_zero(gradient)
             reached = True
@@ -94,7 +96,7 @@ class GradientStates:
             if mark == one.mark or mark is None:
                 continue
             one.mark = mark
-            if one.state in (FRESH, POLLUTED):
+            if one.state in (FRESH, POLLUTED, UNKNOWN):
                 found = "fresh"
             elif one.state == CONSUMED and found != "fresh":
                 found = "used"
@@ -128,6 +130,16 @@ class GradientStates:
             self._written_into |= mark != one.mark
             one.mark = mark
 
+    def resume(self, *, stepped: bool) -> None:
+        """Some steps were not listened to. `stepped`: this very moment these gradients were used."""
+        self.backwards, self._cleared, self._erased = 0, False, False
+        for one in self._spokesmen:
+            gradient = one.parameter.grad
+            one.empty()
+            one.mark = None if gradient is None else (id(gradient), gradient._version)
+            if gradient is not None:
+                one.state = CONSUMED if stepped else UNKNOWN
+
     def inherit(self, other: "GradientStates") -> None:
         """What was seen of these parameters while another one held them."""
         known = {id(one.parameter): one for one in other._spokesmen}
@@ -159,7 +171,7 @@ class GradientStates:
             return "step-on-used-gradient"
         if polluted:
             return "step-on-altered-gradient"
-        if any(one.state == FRESH for one in self._spokesmen):
+        if any(one.state in (FRESH, UNKNOWN) for one in self._spokesmen):
             return "step"
         consumed = [one for one in self._spokesmen if one.state == CONSUMED]
         if consumed and not self.backwards:

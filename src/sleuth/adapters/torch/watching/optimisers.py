@@ -66,6 +66,15 @@ class Optimisers(Sequence[Any]):
         held = [held.states for held in self._held]
         return held if self._orphaned is None else [self._orphaned, *held]
 
+    @property
+    def held(self) -> list[Held]:
+        return self._held
+
+    def is_foreign(self, optimiser: Any) -> bool:
+        """Is it known to hold nothing of the model?"""
+        ref, held = self._known.get(id(optimiser), (None, None))
+        return ref is not None and ref() is optimiser and held is None
+
     def known(self, optimiser: Any) -> Held | None:
         ref, held = self._known.get(id(optimiser), (None, None))
         return held if ref is not None and ref() is optimiser else None

@@ -1,68 +1,107 @@
-"""Which steps are looked at in full, so that the whole stays within a share of the training's time."""
+"""Which steps are looked at in full, and which are listened to in full, so that the whole stays within a share of the time."""
 
 import math
-import time
+from statistics import median
 
 # The first steps are always looked at: most faults show there, and they tell what a look costs.
-FIRST_STEPS = 4
+FIRST_LOOKS = 4
+# And listened to: how a loop is written shows in its first steps.
+FIRST_HEARD = 64
 # Not part of the calibration: first calls allocate, import and compile.
 WARM_UP = 2
 # Of the budget; the rest is for what is done at every step, for judging and for writing.
-SHARE_FOR_LOOKING = 0.5
-# Used to learn how long a plain step takes.
+SHARE_FOR_LOOKING = 0.3
+SHARE_FOR_LISTENING = 0.2
+# Used to learn how long a step takes, and what it costs to listen to one.
 PLAIN_STEPS = 8
+# Where the user says which steps are looked at, nothing depends on the time.
+ASKED_STRIDE = 8
+# What a stopwatch inside our own functions does not see, as a share of what it sees: the way into them, and that the user's
+# code finds the processor's caches full of ours. From benchmarks/watch.py.
+UNSEEN = 0.6
+# What it costs to listen to a step by half, of what it costs in full; and seconds for the latter where none was taken alone.
+DOZING = 0.25
+LISTENING = 3e-4
+
+
+class Stride:
+    """So many steps lie between two that cost something extra. It only widens."""
+
+    def __init__(self, share: float) -> None:
+        self._share = share
+        self._costs: list[float] = []
+        self.steps = 0  # 0: not known yet
+        self.next = 0
+
+    def paid(self, seconds: float) -> None:
+        self._costs = [*self._costs[-6:], seconds]
+
+    @property
+    def cost(self) -> float | None:
+        return median(self._costs) if self._costs else None
+
+    def calibrate(self, step: int, step_seconds: float) -> None:
+        wanted = math.ceil((self.cost or 0.0) / max(self._share * step_seconds, 1e-9))
+        self.steps = max(self.steps, wanted, 1)
+        self.next = step + self.steps
+
+    def is_due(self, step: int) -> bool:
+        return self.steps > 0 and step >= self.next
 
 
 class Pace:
-    """`every` is exact; else a step is sampled whenever the budget allows, at an interval that only widens."""
+    """`every` is exact; else a step is looked at whenever the budget allows."""
 
     def __init__(self, *, every: int | None, overhead: float) -> None:
         self._every = every
-        self._overhead = overhead
-        self._interval = every or 0  # 0: not calibrated
-        self._next = 0
-        self._began = time.perf_counter()
+        self._looks = Stride(overhead * SHARE_FOR_LOOKING / (1 + UNSEEN))
+        self._heard = Stride(overhead * SHARE_FOR_LISTENING / (1 + UNSEEN))
         self._plain: list[float] = []
-        self._looks: list[float] = []
+        self._step_seconds = 0.0
+        self._stretch_ends = FIRST_HEARD
 
     @property
     def interval(self) -> int:
-        return max(self._interval, 1)
+        return max(self._every or self._looks.steps, 1)
+
+    def all_in_all(self, measured: float, dozed: int) -> float:
+        """Seconds, of what stopwatches measured and of so many steps that were only half listened to."""
+        listening = self._heard.cost if self._heard.cost is not None else LISTENING
+        return (measured + dozed * DOZING * listening) * (1 + UNSEEN)
 
     def looks_at(self, step: int) -> bool:
         if self._every is not None:
             return step % self._every == 0
-        if step < FIRST_STEPS:
-            return True
-        return self._interval > 0 and step >= self._next
+        return step < FIRST_LOOKS or self._looks.is_due(step)
 
-    def step_ended(self, step: int, looked: bool, own_seconds: float) -> None:
-        now = time.perf_counter()
-        seconds, self._began = now - self._began, now
+    def listens_to(self, step: int, stretch: int = 1) -> bool:
+        """`stretch`: steps that have to be heard one after the other."""
+        if step < self._stretch_ends:
+            return True
+        due = step % ASKED_STRIDE == 0 if self._every is not None else self._heard.is_due(step)
+        if due:
+            self._stretch_ends = step + stretch
+        return due
+
+    def quiet_until(self, step: int) -> int:
+        """The first step after this one that is looked at or listened to; never too late."""
         if self._every is not None:
+            return min(step - step % n + n for n in (self._every, ASKED_STRIDE))
+        return max(step + 1, min(self._looks.next, self._heard.next))
+
+    def step_ended(self, step: int, seconds: float, *, looked: bool, heard: bool, own_seconds: float) -> None:
+        if not (looked or heard) or self._every is not None or step < WARM_UP:
             return
         if looked:
-            self._looked(step, own_seconds)
-        elif self._interval == 0 and step >= FIRST_STEPS:
-            self._plain.append(seconds)
-            if len(self._plain) >= PLAIN_STEPS:
-                self._calibrate(step)
-
-    def _looked(self, step: int, own_seconds: float) -> None:
-        if step >= WARM_UP:
-            self._looks.append(own_seconds)
-        if self._interval:
-            self._widen(step)
-
-    def _calibrate(self, step: int) -> None:
-        self._step_seconds = sorted(self._plain)[len(self._plain) // 2]
-        self._interval = 1
-        self._widen(step)
-
-    def _widen(self, step: int) -> None:
-        recent = sorted(self._looks[-5:])
-        cost = recent[len(recent) // 2] if recent else 0.0
-        wanted = math.ceil(cost / (self._overhead * SHARE_FOR_LOOKING * max(self._step_seconds, 1e-9)))
-        self._interval = max(self._interval, wanted, 1)
-        del self._looks[:-5]
-        self._next = step + self._interval
+            self._looks.paid(own_seconds)
+        elif heard and step >= FIRST_LOOKS:
+            self._heard.paid(own_seconds)
+            self._plain = [*self._plain[-PLAIN_STEPS:], seconds]
+        if self._step_seconds == 0.0 and len(self._plain) >= PLAIN_STEPS:
+            self._step_seconds = median(self._plain)
+            self._looks.calibrate(step, self._step_seconds)
+        elif self._step_seconds:
+            if looked:
+                self._looks.calibrate(step, self._step_seconds)
+            if heard and step >= FIRST_HEARD - 1:
+                self._heard.calibrate(step, self._step_seconds)

@@ -1,10 +1,14 @@
 """From which line of the user's loop something is called. The line is looked up once a place."""
 
 import sys
+from pathlib import Path
 from types import FrameType
 
 from sleuth.adapters.torch.place import is_users
 from sleuth.core.location import Location, locate
+
+HERE = Path(__file__).parent
+OURS = frozenset(str(HERE / name) for name in ("watcher.py", "dozing.py", "taps.py", "ear.py"))
 
 
 class Places:
@@ -35,6 +39,9 @@ def users_line(frame: FrameType | None) -> Location | None:
     return None
 
 
-def calling_frame(depth: int) -> FrameType:
-    """`depth` 0 is whoever called the function that asks."""
-    return sys._getframe(depth + 2)
+def calling_frame() -> FrameType:
+    """Of whoever called into one of our taps."""
+    frame = sys._getframe(2)
+    while frame.f_code.co_filename in OURS and frame.f_back is not None:
+        frame = frame.f_back
+    return frame

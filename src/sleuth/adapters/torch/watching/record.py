@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -23,9 +23,8 @@ class Look:
         return sum(table.nbytes for _, table, _ in self.tables.values())
 
 
-@dataclass(frozen=True)
-class Record:
-    """What one step leaves behind; turned into observations off the training thread."""
+class Record(NamedTuple):
+    """What one step leaves behind; turned into observations off the training thread. One a step: it is made quickly."""
 
     step: int
     optimiser: int
@@ -35,8 +34,9 @@ class Record:
     places: tuple[tuple[str, Location | None], ...]
     seconds: float
     look: Look | None
-    counts: Mapping[str, int] = field(default_factory=dict)
+    counts: Mapping[str, int]
     notes: tuple[Note, ...] = ()
+    training: bool = True
     sampled: int = SAMPLED
 
 
@@ -45,8 +45,8 @@ def as_text(number: Any) -> str | None:
 
 
 def mean_of(losses: list[float | torch.Tensor]) -> float | torch.Tensor | None:
-    if not losses:
-        return None
+    if len(losses) < 2:
+        return losses[0] if losses else None
     if all(isinstance(loss, float) for loss in losses):
         return sum(losses) / len(losses)
     return torch.stack([torch.as_tensor(loss) for loss in losses]).float().mean()

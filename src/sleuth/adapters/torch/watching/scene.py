@@ -169,7 +169,8 @@ def _random(memory: Memory, kept: Kept) -> dict[str, Any]:
     """torch's as it was before each call of the model; the others as they are now."""
     kind, keys, place, has_gauss, gauss = np.random.get_state()
     version, words, second = random.getstate()
-    states = [f.random for f in memory.forwards] or [torch.get_rng_state()]
+    now = torch.get_rng_state()
+    states = [now if f.random is None else f.random for f in memory.forwards] or [now]
     return {
         "torch": [kept.keep(f"random.{number}", state) for number, state in enumerate(states)],
         "numpy": [kind, np.asarray(keys).tolist(), place, has_gauss, gauss],

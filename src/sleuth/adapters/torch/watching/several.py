@@ -1,12 +1,11 @@
 """Several models that are trained together, as one: a GAN's two, an encoder and a decoder, an actor and a critic."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 import torch
 from torch import nn
 
-from sleuth.adapters.torch.watching.taps import Root
+from sleuth.adapters.torch.watching.taps import Listener, Root
 
 
 class Several(nn.Module):
@@ -30,25 +29,24 @@ class Several(nn.Module):
 
 
 class Door(Root):
-    """The call of one of several."""
+    """The call of one of several: whoever looks for the one to tell says by that who is called."""
 
-    def __init__(self, several: Several, model: nn.Module, hear: Callable[..., None], hear_output: Callable[[Any], None]) -> None:
+    def __init__(self, several: Several, model: nn.Module, listener: Listener) -> None:
         self._several = several
-        super().__init__(model, hear, hear_output)
+        super().__init__(model, listener)
 
-    # Looked up at each call: to be called itself it would need a frame between the user's and the watcher's.
     @property
-    def hear(self) -> Callable[..., None]:
+    def listener(self) -> Listener:
         self._several.__dict__["called"] = self.model
-        return self._hear
+        return self._listener
 
-    @hear.setter
-    def hear(self, hear: Callable[..., None]) -> None:
-        self._hear = hear
+    @listener.setter
+    def listener(self, listener: Listener) -> None:
+        self._listener = listener
 
 
-def roots(model: nn.Module, hear: Callable[..., None], hear_output: Callable[[Any], None]) -> list[Root]:
+def roots(model: nn.Module, listener: Listener) -> list[Root]:
     """What is to be listened to so that every call of the model is heard."""
     if isinstance(model, Several):
-        return [Door(model, part, hear, hear_output) for part in model.children()]
-    return [Root(model, hear, hear_output)]
+        return [Door(model, part, listener) for part in model.children()]
+    return [Root(model, listener)]

@@ -18,11 +18,14 @@ class Forward:
 
     __slots__ = ("args", "autocast", "kwargs", "outputs", "part", "random", "versions")
 
-    def __init__(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    def __init__(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], random: torch.Tensor | None) -> None:
         self.args, self.kwargs = args, kwargs
         self.part = ""  # the one that was called, where several models are watched as one
-        self.versions = self._versions()
-        self.random = torch.get_rng_state()
+        self.random = random  # None: the model draws nothing
+        try:
+            self.versions = self._versions() if kwargs else [t._version for t in args]
+        except (AttributeError, RuntimeError):  # it is given more than arrays; an array of inference mode has no version
+            self.versions = self._versions()
         self.autocast = self._autocast() if torch._C._is_any_autocast_enabled() else None
         self.outputs: list[tuple[str, Weak]] = []
 
@@ -109,14 +112,16 @@ class Memory:
         self.forwards: list[Forward] = []
         self.losses: list[LossHeard] = []
         self.cut = False  # earlier calls were forgotten
+        self.latest: Weak | None = None  # the latest loss that went backward
         self.root: int | View | None = None  # what went backward: what a loss returned, by its number, or an output itself
 
-    def forward(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    def forward(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, draws: bool = True) -> None:
         if len(self.forwards) >= MOST_CALLS:
             del self.forwards[0]
             self.losses.clear()
             self.cut = True
-        self.forwards.append(Forward(args, kwargs))
+        # Five kilobytes, and by far the most that a step costs here.
+        self.forwards.append(Forward(args, kwargs, torch.default_generator.get_state() if draws else None))
 
     def output(self, output: Any) -> None:
         if self.forwards:
@@ -138,6 +143,10 @@ class Memory:
                     offset = int(thing.storage_offset()) - int(output.storage_offset())
                     return View(number, path, tuple(thing.shape), thing.stride(), offset)
         return Other(tuple(thing.shape))
+
+    def went_backward(self, loss: torch.Tensor) -> None:
+        """Which of the losses it was is looked up only when somebody asks: see `backward`."""
+        self.latest = ref(loss)
 
     def backward(self, loss: torch.Tensor) -> None:
         self.root = None

@@ -29,6 +29,11 @@ LOSSES += ["cross_entropy", "binary_cross_entropy", "binary_cross_entropy_with_l
 class Listener:
     """Final methods do nothing; a watcher overrides what it wants to hear. None of them may raise."""
 
+    def hear_forward(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """Of the model itself; see Root."""
+
+    def hear_output(self, output: Any) -> None: ...
+
     def hear_backward(self, loss: torch.Tensor, options: Mapping[str, Any]) -> None: ...
 
     def hear_backward_end(self, loss: torch.Tensor) -> None: ...
@@ -94,6 +99,12 @@ def join(listener: Listener) -> None:
     LISTENERS.append(listener)
 
 
+def exchange(listener: Listener, other: Listener) -> None:
+    """The other one hears in its place."""
+    if listener in LISTENERS:
+        LISTENERS[LISTENERS.index(listener)] = other
+
+
 def leave(listener: Listener) -> None:
     if listener in LISTENERS:
         LISTENERS.remove(listener)
@@ -106,35 +117,22 @@ class Root:
     """The call of one model, through its class: told apart from others of the class by identity."""
 
     _taps: ClassVar[dict[type, Tap]] = {}
-    _open: ClassVar[list["Root"]] = []
+    open: ClassVar[list["Root"]] = []
 
-    def __init__(
-        self, model: nn.Module, hear: Callable[[tuple[Any, ...], dict[str, Any]], None], hear_output: Callable[[Any], None]
-    ) -> None:
-        self.model, self.hear, self.hear_output = model, hear, hear_output
+    def __init__(self, model: nn.Module, listener: Listener) -> None:
+        self.model, self.listener = model, listener
         if type(model) not in self._taps:
             # On nn.Module itself there is nothing above that could be looked up.
             make = _root_call if type(model) is not nn.Module else _bare_root_call
             self._taps[type(model)] = Tap(type(model), "__call__", make)
-        self._open.append(self)
+        self.open.append(self)
 
-    def remove(self) -> None:
-        self._open.remove(self)
+    def leave(self) -> None:
+        self.open.remove(self)
         cls = type(self.model)
-        if not any(type(root.model) is cls for root in self._open):
+        if not any(type(root.model) is cls for root in self.open):
             self._taps.pop(cls).remove()
-
-    @classmethod
-    def heard(cls, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        for root in cls._open:
-            if root.model is module:
-                root.hear(args, kwargs)
-
-    @classmethod
-    def heard_output(cls, module: nn.Module, output: Any) -> None:
-        for root in cls._open:
-            if root.model is module:
-                root.hear_output(output)
+        self.model = nn.Module()
 
 
 def _bare_root_call(original: Hear) -> Hear:
@@ -148,10 +146,14 @@ def _root_call(original: Hear, inherited: bool | None = None) -> Hear:
         if torch.compiler.is_compiling():
             # What is read here is guarded: it must be the same on every step, or torch compiles anew.
             return module._wrapped_call_impl(*args, **kwargs) if inherited else original(module, *args, **kwargs)
-        Root.heard(module, args, kwargs)
+        for root in Root.open:
+            if root.model is module:
+                root.listener.hear_forward(args, kwargs)
         # Looked up anew: on some steps nn.Module's own is replaced.
         output = nn.Module.__call__(module, *args, **kwargs) if inherited else original(module, *args, **kwargs)
-        Root.heard_output(module, output)
+        for root in Root.open:
+            if root.model is module:
+                root.listener.hear_output(output)
         return output
 
     return call
@@ -160,7 +162,7 @@ def _root_call(original: Hear, inherited: bool | None = None) -> Hear:
 def forget() -> None:
     """In a child process: nobody listens here, and the taps let everything through."""
     LISTENERS.clear()
-    Root._open.clear()
+    Root.open.clear()
 
 
 def _open_taps() -> list[Tap]:

@@ -1,7 +1,7 @@
 """Is a gradient that the optimiser is about to use finite? A few speak for all, unless every one is to be looked at."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from weakref import ref
 
 import numpy as np
@@ -31,25 +31,14 @@ class Tripwire:
         self._optimiser, self._every = ref(optimiser), every
         self._spokesmen: list[torch.Tensor] = []
         self._fast = False
-        self._table = np.zeros((2, len(kernel.COLUMNS)))
 
     def look(self) -> Bad | None:
         if self._every:
             return _first_bad(self._with_gradient())
-        gradients = []
-        for parameter in self._spokesmen:
-            gradient = parameter.grad
-            if gradient is None:
-                break
-            gradients.append(gradient)
-        if len(gradients) < 2:
+        gradients = [parameter.grad for parameter in self._spokesmen]
+        if len(gradients) < 2 or gradients[0] is None or gradients[1] is None:
             gradients = self._choose()
-        if not self._fast:
-            return None
-        table = self._table
-        kernel.fused.measure(gradients, KINDS, table, None)  # type: ignore[union-attr]
-        # Numbers one by one: slicing the table takes longer than the measuring.
-        if not (table[0, NANS] or table[0, INFS] or table[1, NANS] or table[1, INFS]):
+        if not self._fast or kernel.fused.all_finite(gradients, KINDS):  # type: ignore[union-attr]
             return None
         return _first_bad(self._with_gradient())
 
@@ -58,7 +47,7 @@ class Tripwire:
         groups = [] if optimiser is None else optimiser.param_groups
         return [p for group in groups for p in group["params"] if p.grad is not None]
 
-    def _choose(self) -> list[torch.Tensor]:
+    def _choose(self) -> list[Any]:
         """Those on another device are not asked: that would wait for it at every step."""
         found = self._with_gradient()
         first = found[:1] if found and found[0].numel() <= SMALL else found[:ENDS]

@@ -1,10 +1,10 @@
-"""One watch of a torch loop: notes what every step does, looks at some steps in full, hands both on.
+"""One watch of a torch loop: notes what a step does, looks at some steps in full, hands both on. Between the steps that it
+listens to another one hears in its place, see dozing.py.
 
 Runs inside the user's training: every method is cheap, none may raise, and none touches numbers or random states.
 """
 
 import functools
-import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,19 +15,20 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
-from sleuth.adapters.torch.watching import activity, several, taps
-from sleuth.adapters.torch.watching.calls import WITHOUT_GRAPH, Calls, phases
-from sleuth.adapters.torch.watching.depth import is_deep
+from sleuth.adapters.torch.watching import several, taps
+from sleuth.adapters.torch.watching.attention import Attention
+from sleuth.adapters.torch.watching.calls import NOTHING_HEARD, WITHOUT_GRAPH, Calls, Heard, phases
 from sleuth.adapters.torch.watching.ear import Ears, Note
 from sleuth.adapters.torch.watching.ears import EARS
+from sleuth.adapters.torch.watching.ears.scenes import Scenes
+from sleuth.adapters.torch.watching.looking import Looking
 from sleuth.adapters.torch.watching.optimisers import Held, Optimisers
 from sleuth.adapters.torch.watching.pace import Pace
 from sleuth.adapters.torch.watching.places import Places, calling_frame, users_line
 from sleuth.adapters.torch.watching.record import Look, Record, as_text, mean_of
-from sleuth.adapters.torch.watching.unit_notes import UnitNotes
 from sleuth.core.guard import Guard
 from sleuth.core.location import Location
-from sleuth.core.observation import Call, Pending, Role
+from sleuth.core.observation import Call, Pending
 
 P = ParamSpec("P")
 Method = Callable[Concatenate["Watcher", P], None]
@@ -39,8 +40,6 @@ SOME = 16
 READ_LOOKS = 8
 # Of the calls that no step followed.
 TAIL = 64
-# What noting one layer's output costs, by a stopwatch around many: too small to take the time of each.
-NOTE_SECONDS = 8e-7
 # Steps that a scene shows in full before its own.
 RECENT = 16
 
@@ -56,7 +55,7 @@ def quietly(method: Method[P]) -> Method[P]:
             method(watcher, *args, **kwargs)
         except Exception as error:
             watcher.gave_up = error
-        watcher.own_seconds += time.perf_counter() - began
+        watcher.measured_seconds += time.perf_counter() - began
 
     return call
 
@@ -77,28 +76,28 @@ class Watcher(taps.Listener):
         self.due: list[Callable[[], None]] = []  # what the user wants to happen at the next step; it may raise
         self.scaled = False
         self.stepping = 0
-        self._recent: deque[tuple[Any, ...]] = deque(maxlen=RECENT)
+        self._recent: deque[Record] = deque(maxlen=RECENT)
         self.gave_up: Exception | None = None
-        self.own_seconds = 0.0
+        self.measured_seconds = 0.0
         self.steps = 0
-        self.looks = 0
         self.loss: float | torch.Tensor | None = None
         self.left: tuple[Note, ...] = ()  # what the ears still had to tell when the watch ended
         self.failed_backward = 0
         self._put = put
         self.optimisers = Optimisers(model, optimisers)
-        self._activity = activity.Activity(_leaf_paths(model), UnitNotes(model))
+        self.looking_glass = Looking(model, asked=every is not None)
         self._pace = Pace(every=every, overhead=overhead)
-        self._asked = every is not None
         self._places = Places()
-        self._ears = Ears(ear(self) for ear in EARS)
+        self.scenes = Scenes(self)
+        self.ears = Ears([*(ear(self) for ear in EARS), self.scenes])
+        self.attention = Attention(self, self._pace)
+        self.attention.needed = self.guard.every_gradient or bool(self.guard.expectations)
         self._calls = Calls()
         self._losses: list[float | torch.Tensor] = []
         self._losses_before = 0
         self._unscaled: torch.Tensor | None = None
         self._scaler_enabled = False
         self._on_scale = False  # the gradients wait for a scaler to bring them back to their size
-        self._look: Look | None = None
         self._inside_step = 0
         self._step_frame = 0
         self._with_closure = False
@@ -109,13 +108,18 @@ class Watcher(taps.Listener):
     def open(self) -> None:
         taps.join(self)
         self._undo.append(functools.partial(taps.leave, self))
-        self._undo += [root.remove for root in several.roots(self.model, self.hear_forward, self.hear_output)]
-        self._undo.append(lambda: activity.stop_recording(self._activity))
-        self._prepare()
+        roots = several.roots(self.model, self)
+        self._undo += [root.leave for root in roots]
+        self._undo.append(self.looking_glass.stop)
+        self.attention.open(roots)
 
     @property
     def looking(self) -> bool:
-        return self._look is not None
+        return self.looking_glass.look is not None
+
+    @property
+    def looks(self) -> int:
+        return self.looking_glass.looks
 
     @property
     def inside_step(self) -> bool:
@@ -125,11 +129,23 @@ class Watcher(taps.Listener):
     def inside_closure(self) -> bool:
         return self._with_closure
 
+    @property
+    def own_seconds(self) -> float:
+        return self._pace.all_in_all(self.measured_seconds, self.attention.dozed)
+
     def recent_steps(self) -> list[dict[str, Any]]:
         """The last steps, oldest first, as plain values; NaN and Inf as text."""
-        keys = ("step", "optimiser", "loss", "lr", "calls", "seconds")
-        rows = [dict(zip(keys, row, strict=True)) for row in self._recent]
-        return [{**row, "loss": as_text(row["loss"]), "lr": as_text(row["lr"])} for row in rows]
+        return [
+            {
+                "step": record.step,
+                "optimiser": record.optimiser,
+                "loss": as_text(record.loss),
+                "lr": as_text(record.lr),
+                "calls": list(record.calls),
+                "seconds": record.seconds,
+            }
+            for record in self._recent
+        ]
 
     def lines(self) -> dict[str, Location | None]:
         """The user's line behind each kind of call, the latest that was new."""
@@ -137,26 +153,27 @@ class Watcher(taps.Listener):
 
     @property
     def deaf(self) -> list[str]:
-        return self._ears.deaf
+        return self.ears.deaf
 
     def close(self) -> None:
+        self.attention.wake(None)
         while self._undo:
             self._undo.pop()()
-        self._ears.tell("close")
-        self.left = (*self.left, *self._ears.take(), *self._last_words())
-        self._activity.drop()
-        self._look = None
+        self.ears.tell("close")
+        self.left = (*self.left, *self.ears.take(), *self._last_words())
         self._let_go()
 
     def _let_go(self) -> None:
         """What was watched may be collected, though the watch is held on for its report."""
-        self._ears.let_go()
+        self.ears.let_go()
         if self.gave_up is not None:
             self.gave_up.__traceback__ = None
         nothing = nn.Module()
         self.model, self.optimisers = nothing, Optimisers(nothing, ())
-        self._activity = activity.Activity({}, UnitNotes(nothing))
+        self.looking_glass.let_go()
+        self.attention.let_go()
         self._losses, self._unscaled, self.loss = [], None, None
+        self._recent.clear()
 
     @quietly
     def hear_forward(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
@@ -167,14 +184,14 @@ class Watcher(taps.Listener):
         self._calls.say(kind)
         if kind in WITHOUT_GRAPH:
             self._calls.note_input(args)
-        self._places.note(kind, calling_frame(3))
-        self._ears.tell("forward", args, kwargs)
+        self._places.note(kind, calling_frame())
+        self.ears.tell("forward", args, kwargs)
 
     @quietly
     def hear_output(self, output: Any) -> None:
         if isinstance(output, torch.Tensor) and not output.requires_grad:
             self._calls.without_graph()
-        self._ears.tell("output", output)
+        self.ears.tell("output", output)
 
     # What torch's own classes tell.
 
@@ -182,19 +199,18 @@ class Watcher(taps.Listener):
     def hear_backward(self, loss: torch.Tensor, options: Mapping[str, Any]) -> None:
         self._losses_before = len(self._losses)
         self._calls.say("backward")
-        self._places.note("backward", calling_frame(2))
-        if self._look is not None:
-            self._activity.flush()
+        self._places.note("backward", calling_frame())
+        self.looking_glass.backward()
         self.scaled = self._unscaled is not None
         self._on_scale = self.scaled and self._scaler_enabled
         value, self._unscaled = (loss if self._unscaled is None else self._unscaled), None
         self.loss = None
         if value.numel() == 1:
-            self.loss = value.detach().item() if value.is_cpu else value.detach()
+            self.loss = value.item() if value.is_cpu else value.detach()
             self._losses.append(self.loss)
         for states in self.optimisers.states:
             states.before_backward()
-        self._ears.tell("backward", loss, options)
+        self.ears.tell("backward", loss, options)
 
     def hear_backward_end(self, loss: torch.Tensor) -> None:
         self._backward_ended(loss)
@@ -205,10 +221,11 @@ class Watcher(taps.Listener):
     def _backward_ended(self, loss: torch.Tensor) -> None:
         reached = [states.after_backward(reading=self._reading) for states in self.optimisers.states]
         if not any(reached):  # the backward of another model
+            self.attention.needed = True
             self._losses = self._losses[: self._losses_before]
             self._calls.unsay("backward")
             return
-        self._ears.tell("backward_end", loss)
+        self.ears.tell("backward_end", loss)
         backwards = self._calls.counts["backward"]
         if backwards >= LONG_WITHOUT_STEP and backwards & (backwards - 1) == 0:
             self.left = (*self.left, self._pending())
@@ -216,25 +233,25 @@ class Watcher(taps.Listener):
     @quietly
     def hear_backward_failed(self, loss: torch.Tensor, error: BaseException) -> None:
         self.failed_backward = id(error)  # the error itself would keep the user's frames alive
-        self._ears.tell("backward_failed", loss)
+        self.ears.tell("backward_failed", loss)
 
     @quietly
     def hear_loss(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], returned: Any) -> None:
-        self._ears.tell("loss", name, args, kwargs, returned)
+        self.ears.tell("loss", name, args, kwargs, returned)
 
     @quietly
     def hear_index(self, iterator: Any, positions: Any) -> None:
-        self._ears.tell("index", iterator, positions)
+        self.ears.tell("index", iterator, positions)
 
     @quietly
     def hear_batch(self, iterator: Any, batch: Any) -> None:
         if iterator._num_yielded <= 1:
             self.optimisers.begin_pass()
-        self._ears.tell("batch", iterator, batch)
+        self.ears.tell("batch", iterator, batch)
 
     @quietly
     def hear_call(self, kind: str, thing: Any) -> None:
-        frame = calling_frame(2)
+        frame = calling_frame()
         if frame.f_code.co_name == "_initial_step":  # a scheduler takes its first step when it is made
             return
         if kind == "zero_grad":
@@ -250,11 +267,11 @@ class Watcher(taps.Listener):
 
     @quietly
     def hear_made(self, optimiser: Optimizer) -> None:
-        self.optimisers.made(optimiser, users_line(calling_frame(2)))
+        self.optimisers.made(optimiser, users_line(calling_frame()))
 
     @quietly
     def hear_scheduler(self, scheduler: Any, told: bool) -> None:
-        frame = calling_frame(2)
+        frame = calling_frame()
         if frame.f_code.co_name == "_initial_step":  # a scheduler takes its first step when it is made
             return
         optimiser = getattr(scheduler, "optimizer", None)
@@ -283,7 +300,7 @@ class Watcher(taps.Listener):
         else:
             return
         self._calls.say(kind)
-        self._places.note(kind, calling_frame(2))
+        self._places.note(kind, calling_frame())
 
     def _has_no_gradient(self, owner: Any) -> bool:
         """Is this a part of the model, and does nothing in it have a gradient?"""
@@ -293,7 +310,7 @@ class Watcher(taps.Listener):
 
     @quietly
     def hear_scale(self, loss: torch.Tensor, enabled: bool) -> None:
-        self._unscaled, self._scaler_enabled = loss, enabled
+        self._unscaled, self._scaler_enabled, self.attention.needed = loss, enabled, True
 
     @quietly
     def hear_scaler_step(self, optimiser: Optimizer) -> None:
@@ -312,7 +329,7 @@ class Watcher(taps.Listener):
         if self._inside_step:
             self._inside_step += 1
         elif self._finds(optimiser):
-            self._inside_step, self._step_frame = 1, id(sys._getframe(2))
+            self._inside_step, self._step_frame = 1, id(calling_frame())
             self._before_step(optimiser, closure is not None)
             if self.due:
                 self.speak_up()
@@ -347,76 +364,101 @@ class Watcher(taps.Listener):
         self._with_closure = closure
         if not closure:
             self._end_of_calls(held)
-        self._places.note("step", calling_frame(3))
-        self._ears.tell("before_step", number)
-        if self._look is None:
-            return
-        weights = held.weights
-        weights.refresh()
-        if not closure:
-            self._look.tables[Role.ACTIVATION] = self._activity.take()
-            self._look.tables[Role.GRADIENT] = weights.gradients(self._activity.deep)
-        self._look.tables[Role.WEIGHT] = weights.weights()
-        weights.keep()
+        self._places.note("step", calling_frame())
+        self.ears.tell("before_step", number)
+        self.looking_glass.before_step(held, closure=closure)
 
     @quietly
     def _after_step(self, optimiser: Optimizer) -> None:
         held = self._holding(optimiser)
         number = held.number
         if self._with_closure:  # forward and backward ran inside the step
+            self.attention.needed = True
             self._end_of_calls(held)
         held.states.after_step()
         self._on_scale = False
-        look = self._look
-        if look is not None:
-            activity.stop_recording(self._activity)
-            if self._with_closure:
-                look.tables[Role.ACTIVATION] = self._activity.take()
-                look.tables[Role.GRADIENT] = held.weights.gradients(self._activity.deep)
-            look.tables[Role.UPDATE] = held.weights.updates()
-            self.looks += 1
-        self._ears.tell("after_step", number)
-        now = time.perf_counter()
-        lr = optimiser.param_groups[0].get("lr")
+        look = self.looking_glass.after_step(held, closure=self._with_closure)
+        self.ears.tell("after_step", number)
         heard = self._calls.take(number)
-        self._recent.append((self.steps, number, self.loss, lr, list(heard.names), now - self._began))
         met = self.optimisers.stepped(held, optimiser, self.steps)
         notes: tuple[Note, ...] = () if met is None else (met,)
         if any(length > 1 for length in heard.lengths):
             notes += (functools.partial(phases, self.steps, number, heard, False),)
-        self._put(
-            Record(
-                self.steps,
-                number,
-                mean_of(self._losses),
-                None if lr is None else float(lr),
-                heard.names,
-                tuple(self._places.take()),
-                now - self._began,
-                look,
-                heard.counts,
-                (*notes, *(self._activity.take_notes(self.steps) if look is not None else ()), *self._ears.take()),
-            )
-        )
-        self._losses = []
-        self._began = now
-        self._pace.step_ended(self.steps, look is not None, self.own_seconds - self._own_before)
-        self._own_before = self.own_seconds
-        self.steps += 1
-        self._prepare()
+        notes += (*self.looking_glass.take_notes(self.steps), *self.ears.take())
+        losses, self._losses = self._losses, []
+        training = "forward-in-eval" not in heard.names
+        self._end_step(held, optimiser, losses, look, heard, tuple(self._places.take()), notes, training)
+        self.attention.heard(heard.counts)
+        self.attention.prepare(held, training)
 
-    def _prepare(self) -> None:
-        """Is the step that begins now looked at in full?"""
-        if self._pace.looks_at(self.steps):
-            self._look = Look()
-            self._activity.deep = is_deep(self.looks, self._asked)
-            activity.start_recording(self._activity)
-        else:
-            self._look = None
+    def pass_step(self, held: Held, optimiser: Optimizer, losses: list[float | torch.Tensor], training: bool) -> None:
+        """Of a step that was not listened to. Most of them end here, and nothing else is done."""
+        held.steps += 1
+        self.attention.dozed += 1
+        look: Look | None = None
+        notes: tuple[Note, ...] = ()
+        if self.looking_glass.look is not None:
+            look = self.timed(self.looking_glass.after_step, held)
+            notes = self.looking_glass.take_notes(self.steps)
+        self._end_step(held, optimiser, losses, look, NOTHING_HEARD, (), notes, training)
+        self.attention.prepare(held, training)
+
+    def _end_step(
+        self,
+        held: Held,
+        optimiser: Optimizer,
+        losses: list[float | torch.Tensor],
+        look: Look | None,
+        heard: Heard,
+        places: tuple[tuple[str, Location | None], ...],
+        notes: tuple[Note, ...],
+        training: bool,
+    ) -> None:
+        now = time.perf_counter()
+        seconds, self._began = now - self._began, now
+        loss = losses[0] if len(losses) == 1 else mean_of(losses)
+        lr = optimiser.param_groups[0].get("lr")
+        if type(lr) is not float and lr is not None:
+            lr = float(lr)
+        record = Record(self.steps, held.number, loss, lr, heard.names, places, seconds, look, heard.counts, notes, training)
+        self._recent.append(record)
+        self._put(record)
+        if look is not None or self.attention.full:
+            own, self._own_before = self.measured_seconds - self._own_before, self.measured_seconds
+            self._pace.step_ended(self.steps, seconds, looked=look is not None, heard=self.attention.full, own_seconds=own)
+        self.steps += 1
+
+    def resume(self, stepped: Held | None, backwards: int, losses: Sequence[float | torch.Tensor]) -> None:
+        """Steps went by that were only half listened to; see Attention.wake."""
+        self._losses = list(losses)
+        if backwards:
+            self._calls.say("backward", backwards)
+        for held in self.optimisers.held:
+            held.states.resume(stepped=held is stepped)
+        self.ears.tell("resumed")
+
+    def give_up(self, error: Exception) -> None:
+        self.gave_up = self.gave_up or error
+        self.attention.wake(None)
+
+    def may_find(self, optimiser: Optimizer) -> bool:
+        return self.gave_up is None and not self.optimisers.is_foreign(optimiser)
+
+    def tell_scenes(self, event: str, *args: Any) -> None:
+        try:
+            getattr(self.scenes, event)(*args)
+        except Exception as error:
+            self.give_up(error)
+
+    def timed(self, act: Callable[..., Look | None], held: Held) -> Look | None:
+        notes, began = self.looking_glass.note_seconds(), time.perf_counter()
+        result = act(held, closure=False)
+        self.measured_seconds += time.perf_counter() - began + notes
+        return result
 
     @property
     def _reading(self) -> bool:
-        return self._look is not None and self.looks < READ_LOOKS
+        return self.looking and self.looks < READ_LOOKS
 
     def _holding(self, optimiser: Optimizer) -> Held:
         held = self.optimisers.known(optimiser)
@@ -426,7 +468,7 @@ class Watcher(taps.Listener):
     def _end_of_calls(self, held: Held) -> None:
         """Several optimisers may stand on the same parameters; only the one that steps uses the gradient."""
         self._calls.say(held.states.step(reading=self._reading))
-        self.own_seconds += self._activity.notes * NOTE_SECONDS
+        self.measured_seconds += self.looking_glass.note_seconds()
 
     def _pending(self) -> Pending:
         heard = self._calls.heard(None)
@@ -445,11 +487,7 @@ class Watcher(taps.Listener):
 
 def _is_running(frame_number: int) -> bool:
     """Is this step still going on, around the one that begins? That one's own frame may have the number of one that is gone."""
-    frame: Any = sys._getframe(4)
+    frame: Any = calling_frame().f_back
     while frame is not None and id(frame) != frame_number:
         frame = frame.f_back
     return frame is not None
-
-
-def _leaf_paths(model: nn.Module) -> dict[int, str]:
-    return {id(module): path for path, module in model.named_modules() if path and not module._modules}

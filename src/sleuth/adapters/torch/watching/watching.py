@@ -11,9 +11,8 @@ from torch import nn
 from torch.optim import Optimizer
 
 from sleuth.adapters.torch.failures.crash import Known, explain_crash
-from sleuth.adapters.torch.watching import activity, taps
+from sleuth.adapters.torch.watching import taps
 from sleuth.adapters.torch.watching.ear import Note
-from sleuth.adapters.torch.watching.last_step import memory_of
 from sleuth.adapters.torch.watching.record import Record
 from sleuth.adapters.torch.watching.watcher import Watcher
 from sleuth.core.adapter import Watching
@@ -75,9 +74,10 @@ class TorchWatching(Watching):
     def explain(self, error: BaseException) -> list[Observation]:
         watcher = self._watcher
         # What is done again must not meet our own call between the user's line and torch.
-        activity.stop_recording(watcher._activity)
+        watcher.looking_glass.stop()
         in_backward = watcher.failed_backward == id(error)
-        return explain_crash(error, Known(watcher.model, memory_of(watcher._ears), in_backward, watcher.steps))
+        memory = watcher.attention.memory
+        return explain_crash(error, Known(watcher.model, memory if memory.forwards else None, in_backward, watcher.steps))
 
     def drain(self) -> list[Observation]:
         found: list[Observation] = []
@@ -131,7 +131,7 @@ def _observations(record: Record) -> Iterator[Observation]:
         calls=record.calls,
         counts=record.counts,
         optimiser=record.optimiser,
-        training="forward-in-eval" not in record.calls,
+        training=record.training,
         seconds={"step": record.seconds},
         heard=record.loss is not None,
     )

@@ -53,14 +53,14 @@ class Weights:
         table, exponents = measure_deeply(found) if deep else (measure_quickly(found), None)
         return tuple(path for path, _ in reached), table, exponents
 
-    def weights(self) -> Measured:
-        return self._paths, measure_quickly(self._parameters), None
-
-    def keep(self) -> None:
-        if self._fast and kernel.fused is not None:
-            kernel.fused.keep(self._parameters, KINDS, self._kept, SAMPLED)
-        else:
+    def keep(self) -> Measured:
+        """Statistics of the weights; the sample that the updates are measured by is set aside on the way."""
+        if not self._fast or kernel.fused is None:
             fallback.keep([to_numpy(p) for p in self._parameters], self._kept, SAMPLED)
+            return self._paths, measure_quickly(self._parameters), None
+        table = np.empty((len(self._parameters), len(kernel.COLUMNS)))
+        kernel.fused.keep(self._parameters, KINDS, self._kept, SAMPLED, table)
+        return self._paths, table, None
 
     def updates(self) -> Measured:
         table = np.zeros((len(self._parameters), len(kernel.COLUMNS)))

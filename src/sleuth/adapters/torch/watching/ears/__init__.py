@@ -1,4 +1,4 @@
-"""What a watch listens for beside the steps themselves: one ear a file, all of them named here."""
+"""What a watch listens for beside the steps themselves: one ear a file, named here; scenes are kept of every step."""
 
 from sleuth.adapters.torch.watching.ear import Ear
 from sleuth.adapters.torch.watching.ears.accumulations import Accumulations
@@ -10,7 +10,6 @@ from sleuth.adapters.torch.watching.ears.memory import ProcessMemory
 from sleuth.adapters.torch.watching.ears.modes import LayerModes
 from sleuth.adapters.torch.watching.ears.predictions import Predicted
 from sleuth.adapters.torch.watching.ears.recurrence import Recurrences
-from sleuth.adapters.torch.watching.ears.scenes import Scenes
 from sleuth.adapters.torch.watching.ears.validation import Validation
 
 EARS: tuple[type[Ear], ...] = (
@@ -24,5 +23,4 @@ EARS: tuple[type[Ear], ...] = (
     LayerModes,
     Firing,
     Recurrences,
-    Scenes,
 )

@@ -18,7 +18,7 @@ from torch._C._autograd import _get_sequence_nr
 from sleuth.adapters.torch.place import is_users
 from sleuth.adapters.torch.watching.ear import Ear, Loop, Note
 from sleuth.adapters.torch.watching.holders import carried, holder_of_graphs, passed_on
-from sleuth.adapters.torch.watching.places import users_line
+from sleuth.adapters.torch.watching.places import calling_frame, users_line
 from sleuth.adapters.torch.watching.reach import Crossing, crossings, deep, reach
 from sleuth.core.location import Location, locate
 from sleuth.core.observation import Holder, Retention
@@ -45,6 +45,7 @@ class Mark:
 
 
 class Marked(NamedTuple):
+    step: int
     number: int  # of nodes made before its step
     mark: "weakref.ref[Mark]"
 
@@ -82,7 +83,7 @@ class Graphs(Ear):
         if self._begin < 0:
             self._begin = _get_sequence_nr()
             if self.loop.steps >= self._next and torch.is_grad_enabled():
-                frame = sys._getframe(6)
+                frame = calling_frame()
                 self._place = (frame.f_code, frame.f_lasti)
 
     def output(self, output: Any) -> None:
@@ -113,6 +114,10 @@ class Graphs(Ear):
             self._count()
         self._first = now
 
+    def resumed(self) -> None:
+        self._first = _get_sequence_nr()
+        self._begin = -1
+
     def take(self) -> Sequence[Note]:
         if not self._notes:
             return ()
@@ -140,11 +145,11 @@ class Graphs(Ear):
             self._marked = [m for m in self._marked if m.mark() is not None]
         alive = len(self._marked)  # the graph of this very step may well be
         if self._fresh is not None:
-            self._marked.append(Marked(self._first, weakref.ref(self._fresh)))
+            self._marked.append(Marked(step, self._first, weakref.ref(self._fresh)))
             self._fresh = None
             self._laid += 1
         # One may be alive because the next step has not yet let it go: a loss lives until its name is given anew.
-        steps = alive * self._interval if alive > 1 else 0
+        steps = alive * self._spacing() if alive > 1 else 0
         if self._laid and (steps != self._told or step >= 2 * self._told_at):
             self._told, self._told_at = steps, step
             self._notes.append(Retention(step, steps))
@@ -152,6 +157,11 @@ class Graphs(Ear):
         if alive >= MOST_MARKS:
             del self._marked[1::2]
             self._interval *= 2
+
+    def _spacing(self) -> int:
+        """Of the marks that are alive, in steps: not every step is listened to."""
+        steps = [marked.step for marked in self._marked]
+        return max(self._interval, round((steps[-1] - steps[0]) / (len(steps) - 1)))
 
     def _search(self, loss: torch.Tensor, frame: FrameType) -> None:
         self._searching = False

@@ -40,6 +40,7 @@ class Scenes(Ear):
         self._parts = {id(part): name for name, part in loop.model.named_children()} if several else {}
         self._bad: tuple[Memory, float, Born | None] | None = None  # a loss that is not finite, met in this step
         self._listening = False  # to the layers
+        self.draws = False  # the model was seen to draw random numbers
         self._lost = False  # the loss of this step was not finite
         self._told: set[str] = set()
         self._assertions = Assertions(loop, self._asserted)
@@ -55,16 +56,43 @@ class Scenes(Ear):
             self._learner.forward()
         if torch.is_grad_enabled():
             self._memory.forward(args, kwargs)
-            if self._parts:
-                self._memory.forwards[-1].part = self._parts.get(id(self.loop.model.__dict__["called"]), "")
+            self.mark_part(self._memory)
 
     def output(self, output: Any) -> None:
         if torch.is_grad_enabled():
             self._memory.output(output)
+            if self.loop.looking and not self.draws and self._memory.forwards:
+                before = self._memory.forwards[-1].random
+                self.draws = before is not None and not torch.equal(before, torch.default_generator.get_state())
             if self._learner.open or self.loop.steps >= self._learner.due:
                 self._learner.output(self.loop.steps, self._memory, output)
         elif self._learner.open:
             self._learner.resume()
+
+    def wants(self, step: int) -> bool:
+        """Is this step to be followed closely?"""
+        return step >= self._learner.due
+
+    def resumed(self) -> None:
+        if self.wants(self.loop.steps):
+            self._learner.begin(self.loop.steps)
+
+    def mark_part(self, memory: Memory) -> None:
+        """Which one was called, where several models are watched as one."""
+        if self._parts and memory.forwards:
+            memory.forwards[-1].part = self._parts.get(id(self.loop.model.__dict__["called"]), "")
+
+    @property
+    def memory(self) -> Memory:
+        """Since the last backward, or of it."""
+        return self._memory if self._memory.forwards else self._latest
+
+    def recall(self, memory: Memory) -> None:
+        """What was kept of a step that was only half listened to."""
+        loss = None if memory.latest is None else memory.latest()
+        if loss is not None:
+            memory.backward(loss)
+        self._memory, self._latest = Memory(), memory
 
     def loss(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], returned: Any) -> None:
         if torch.is_grad_enabled():
@@ -106,6 +134,11 @@ class Scenes(Ear):
         if self.loop.inside_step:  # of an optimiser with a closure: it writes as soon as we return
             self._look(self.loop.stepping)
 
+    def trips(self, number: int) -> bool:
+        """Is there a gradient that is not finite, or somebody who wants a scene of this step?"""
+        wire = self._wires.get(number)
+        return wire is None or bool(self._guard.asked) or wire.look() is not None
+
     def before_step(self, number: int) -> None:
         if not self.loop.inside_closure:
             self._look(number)
@@ -124,6 +157,7 @@ class Scenes(Ear):
         self._learner.stop()
         self._memory, self._latest, self._bad = Memory(), NOTHING, None
         self._indices.close()
+        self._wires.clear()
 
     def _look(self, number: int) -> None:
         wire = self._wires.get(number)

@@ -90,7 +90,8 @@ class Again:
 
     def _forward(self, forward: Forward) -> None:
         """With the random state that the call began with, on copies of its inputs."""
-        torch.set_rng_state(forward.random)
+        if forward.random is not None:  # else the model draws nothing
+            torch.set_rng_state(forward.random)
         args, kwargs = detached(forward.args), detached(dict(forward.kwargs))
         tensors = [t for _, t in leaves([list(args), kwargs], is_tensor)]
         for tensor in tensors:

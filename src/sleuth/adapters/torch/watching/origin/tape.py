@@ -153,7 +153,7 @@ class Recorder(TorchFunctionMode):
         given = [t for _, t in leaves([list(args), dict(kwargs)], is_tensor)]
         slots = tuple(map(self._slot, given))
         kept = [map_arrays(part, lambda t: Slot(self._slot(t)), is_tensor) for part in (tuple(args), dict(kwargs))]
-        line = users_line(calling_frame(1))
+        line = users_line(calling_frame())
         kind = given[0].device.type if given else "cpu"
         autocast = (kind, torch.get_autocast_dtype(kind)) if torch.is_autocast_enabled(kind) else None
         opaque = not all(map(_is_plain, (*kept[0], *kept[1].values())))
