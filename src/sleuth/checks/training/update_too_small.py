@@ -13,8 +13,8 @@ from sleuth.core.stage import Severity, Stage
 
 # A thousandth a step is usual; at this one a layer needs a hundred thousand steps to become another one.
 SMALL = 1e-5
-# A watch always looks at the first four steps; one later tells whether it stays so.
-LEAST_LOOKS = 5
+# A watch always looks at the first four steps; that the loss stands still is seen at all of them.
+LEAST_LOOKS = 4
 LEAST_STEPS = 60
 # Of the layers: a few slow ones are the business of vanishing-gradients, or were meant, or have a rate of their own.
 MOST_LAYERS = 0.5

@@ -14,7 +14,8 @@ from sleuth.core.stage import Severity, Stage
 
 # Healthy weights double or treble over a training, and slow down on the way.
 GROWN = 10.0
-LEAST_LOOKS = 8
+# A watch always looks at the first four steps; two later ones tell the middle and the end.
+LEAST_LOOKS = 6
 LEAST_STEPS = 40
 # Of the growth in the first half, as a logarithm: growth like the root of the steps, or along a line, falls far below it.
 NOT_SLOWING = 0.7

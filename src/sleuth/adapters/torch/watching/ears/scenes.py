@@ -155,6 +155,7 @@ class Scenes(Ear):
     def close(self) -> None:
         self._assertions.stop()
         self._learner.stop()
+        self._learner = Learner(torch.nn.Module())  # the model may be collected, and what was learned of it
         self._memory, self._latest, self._bad = Memory(), NOTHING, None
         self._indices.close()
         self._wires.clear()
