@@ -11,6 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from sleuth.acting import Acting, OnError
 from sleuth.core.adapter import Adapter, Describes, Watches, Watching
 from sleuth.core.diagnosis import diagnose
@@ -26,10 +28,11 @@ from sleuth.core.subject import Subject
 from sleuth.script.post_mortem import explain_crash
 from sleuth.store.writing import Writer
 
-DRAIN_SECONDS = 0.25
+# Whatever this thread does in Python the training waits for: seldom, and little at a time.
+DRAIN_SECONDS = 0.4
 # Judging may take this share of the time.
-JUDGED_SHARE = 0.004
-FIRST_JUDGED_SECONDS = 2.0
+JUDGED_SHARE = 0.002
+FIRST_JUDGED_SECONDS = 4.0
 
 MakeReport = Callable[[Engine, "Watch"], Report]
 
@@ -209,13 +212,14 @@ class Watch:
 
     def _take(self, observations: list[Observation]) -> None:
         """What is judged is what is stored: a replay must come to the same verdict."""
-        rounded = [_as_stored(o) for o in observations]
+        packed: dict[int, np.ndarray] = {}
+        rounded = [_as_stored(o, packed) for o in observations]
         with self._lock:
             rounded += list(self._jumps.found([o for o in rounded if isinstance(o, Step)]))
             for observation in rounded:
                 self._engine.emit(observation)
             if self._writer is not None and rounded:
-                self._writer.write(rounded)
+                self._writer.write(rounded, packed)
 
     def _alarmed(self, alarm: Alarm) -> Act | None:
         """On the training thread: what was seen is judged at once, and what the user wants done comes back."""
@@ -305,8 +309,13 @@ def _held_by_any(architectures: list[Architecture]) -> Architecture:
     return replace(first, parameters=tuple(parameters), strays=strays)
 
 
-def _as_stored(observation: Observation) -> Observation:
+def _as_stored(observation: Observation, packed: dict[int, np.ndarray] | None = None) -> Observation:
+    """`packed` is given the form in which a frame is written, so that it is made once."""
     if not isinstance(observation, Frame):
         return observation
-    table = unpack(pack(observation.table))
-    return Frame(observation.step, observation.role, observation.paths, table, observation.exponents, observation.sampled)
+    form = pack(observation.table)
+    seen = observation
+    stored = Frame(seen.step, seen.role, seen.paths, unpack(form), seen.exponents, seen.sampled)
+    if packed is not None:
+        packed[id(stored)] = form
+    return stored

@@ -43,8 +43,9 @@ def step_of(row: Row, recall: Recall) -> Step:
     return Step(**{**dict(zip(NUMBERS, numbers, strict=True)), **known, "seconds": took})
 
 
-def frame_row(frame: Frame, keep: Keep) -> Row:
-    body = pack(frame.table).astype("<f4").tobytes()
+def frame_row(frame: Frame, keep: Keep, packed: np.ndarray | None = None) -> Row:
+    form = pack(frame.table) if packed is None else packed
+    body = form.astype("<f4", copy=False).tobytes()
     # Most bins of most tensors are empty: what is left of them after packing is a tenth.
     exponents = None if frame.exponents is None else zlib.compress(frame.exponents.astype("<i4").tobytes(), 1)
     return frame.step, frame.role.value, keep(frame.paths, lambda: frame.paths), frame.sampled, body, exponents

@@ -4,9 +4,11 @@ import contextlib
 import json
 import sqlite3
 import time
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from sleuth.core.observation import Frame, Observation, Step
 from sleuth.store.codec import encode
@@ -14,7 +16,7 @@ from sleuth.store.rows import Row, frame_row, step_row
 from sleuth.store.schema import TABLES, VERSION
 
 # With the time between two drains and some delay it stays below the second that a killed process may lose.
-COMMIT_SECONDS = 0.4
+COMMIT_SECONDS = 0.3
 # A full disk or a locked file may come free again.
 RETRY_SECONDS = 2.0
 # What waits for that; beyond it, what is new is lost.
@@ -59,14 +61,16 @@ class Writer:
         waiting = sum(len(self._waiting[table]) for table in ("log", "steps", "frames"))
         return self._given_up + (waiting if self.trouble is not None else 0)
 
-    def write(self, observations: Iterable[Observation]) -> None:
-        """Takes them; `commit` brings them to the disk."""
+    def write(self, observations: Iterable[Observation], packed: Mapping[int, np.ndarray] | None = None) -> None:
+        """Takes them; `commit` brings them to the disk. `packed`: frames, by their id, in the form that is written."""
         for seen in observations:
             self._number += 1
             if self._bytes > MOST_WAITING_BYTES:
                 self._given_up += 1
             elif isinstance(seen, Frame):
-                self._put("frames", (self._number, *frame_row(seen, self._keep)))
+                row = (self._number, *frame_row(seen, self._keep, (packed or {}).get(id(seen))))
+                self._waiting["frames"].append(row)
+                self._bytes += STEP_BYTES + seen.table.nbytes
             elif isinstance(seen, Step):
                 self._waiting["steps"].append((self._number, *step_row(seen, self._keep)))
                 self._bytes += STEP_BYTES

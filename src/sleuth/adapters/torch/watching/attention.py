@@ -25,7 +25,7 @@ class Attention:
         self.needed = False  # for something in this loop that cannot be followed otherwise
         self._woken = False  # by something unusual, in the middle of a step
         self._kinds: tuple[Mapping[str, int], Mapping[str, int]] = ({}, {})  # of call, in the last two steps that were heard
-        self._quiet_until = 0  # no step before this one needs any preparation
+        self.quiet_until = 0  # no step before this one needs any preparation
 
     def open(self, roots: list[taps.Root]) -> None:
         self._roots = roots
@@ -41,15 +41,13 @@ class Attention:
         """How closely is the step that begins now followed?"""
         step = self._watcher.steps
         scenes = self._watcher.scenes
-        if not self.full and step < self._quiet_until and not scenes.wants(step):
-            return
         self._watcher.looking_glass.begin(self._pace.looks_at(step))
-        listens = self._pace.listens_to(step, self._stretch) or self.needed or scenes.wants(step)
+        listens = self._pace.listens_to(step, self._stretch) or self.needed or step >= scenes.due
         if listens and not self.full:
             self.wake(stepped)
         elif not listens and self.full:
             self._doze(training)
-        self._quiet_until = self._pace.quiet_until(step)
+        self.quiet_until = min(self._pace.quiet_until(step), max(scenes.due, step + 1))
 
     def wake(self, stepped: Held | None, backwards: int = 0, losses: Sequence[float | torch.Tensor] = ()) -> None:
         """`stepped`: whose step has just ended; None: it is in the middle of something, after so many backwards."""

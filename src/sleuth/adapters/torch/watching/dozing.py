@@ -7,6 +7,7 @@ loop. How the loop is written shows in the steps that are heard in full, and tho
 import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 import torch
 from torch.optim import Optimizer
@@ -63,7 +64,12 @@ class Dozing(taps.Listener):
 
     def hear_output(self, output: Any) -> None:
         try:
-            self.memory.output(output)
+            if self.memory.forwards:
+                last = self.memory.forwards[-1]
+                if isinstance(output, torch.Tensor):
+                    last.outputs = [("", ref(output))]
+                else:
+                    last.returned(output)
         except Exception as error:
             self._watcher.give_up(error)
 
@@ -80,7 +86,7 @@ class Dozing(taps.Listener):
             self._inner = 0  # a step that raised has no end
             if watcher.looking_glass.look is not None:
                 watcher.looking_glass.backward()
-            self.memory.went_backward(loss)
+            self.memory.latest = ref(loss)
             watcher.loss = None
             if loss.numel() == 1:
                 value = watcher.loss = loss.item() if loss.is_cpu else loss.detach()

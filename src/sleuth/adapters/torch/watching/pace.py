@@ -12,23 +12,26 @@ WARM_UP = 2
 # Of the budget; the rest is for what is done at every step, for judging and for writing.
 SHARE_FOR_LOOKING = 0.3
 SHARE_FOR_LISTENING = 0.2
+# Of the steps so far, inverse: some two dozen looks in a thousand steps, whatever they cost.
+PATIENCE = 4
 # Used to learn how long a step takes, and what it costs to listen to one.
 PLAIN_STEPS = 8
 # Where the user says which steps are looked at, nothing depends on the time.
 ASKED_STRIDE = 8
 # What a stopwatch inside our own functions does not see, as a share of what it sees: the way into them, and that the user's
 # code finds the processor's caches full of ours. From benchmarks/watch.py.
-UNSEEN = 0.6
+UNSEEN = 0.1
 # What it costs to listen to a step by half, of what it costs in full; and seconds for the latter where none was taken alone.
-DOZING = 0.25
-LISTENING = 3e-4
+DOZING = 0.15
+LISTENING = 8e-4
 
 
 class Stride:
     """So many steps lie between two that cost something extra. It only widens."""
 
-    def __init__(self, share: float) -> None:
+    def __init__(self, share: float, patience: int = 1) -> None:
         self._share = share
+        self._patience = patience  # a short run has some too: the next one waits at most for this part of the steps so far
         self._costs: list[float] = []
         self.steps = 0  # 0: not known yet
         self.next = 0
@@ -43,7 +46,7 @@ class Stride:
     def calibrate(self, step: int, step_seconds: float) -> None:
         wanted = math.ceil((self.cost or 0.0) / max(self._share * step_seconds, 1e-9))
         self.steps = max(self.steps, wanted, 1)
-        self.next = step + self.steps
+        self.next = step + min(self.steps, max(1, step // self._patience))
 
     def is_due(self, step: int) -> bool:
         return self.steps > 0 and step >= self.next
@@ -54,7 +57,7 @@ class Pace:
 
     def __init__(self, *, every: int | None, overhead: float) -> None:
         self._every = every
-        self._looks = Stride(overhead * SHARE_FOR_LOOKING / (1 + UNSEEN))
+        self._looks = Stride(overhead * SHARE_FOR_LOOKING / (1 + UNSEEN), PATIENCE)
         self._heard = Stride(overhead * SHARE_FOR_LISTENING / (1 + UNSEEN))
         self._plain: list[float] = []
         self._step_seconds = 0.0

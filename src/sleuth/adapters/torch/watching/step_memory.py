@@ -112,7 +112,8 @@ class Memory:
         self.forwards: list[Forward] = []
         self.losses: list[LossHeard] = []
         self.cut = False  # earlier calls were forgotten
-        self.latest: Weak | None = None  # the latest loss that went backward
+        # The latest loss that went backward, where nobody has looked up yet which one it is: see `backward`.
+        self.latest: Weak | None = None
         self.root: int | View | None = None  # what went backward: what a loss returned, by its number, or an output itself
 
     def forward(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, draws: bool = True) -> None:
@@ -143,10 +144,6 @@ class Memory:
                     offset = int(thing.storage_offset()) - int(output.storage_offset())
                     return View(number, path, tuple(thing.shape), thing.stride(), offset)
         return Other(tuple(thing.shape))
-
-    def went_backward(self, loss: torch.Tensor) -> None:
-        """Which of the losses it was is looked up only when somebody asks: see `backward`."""
-        self.latest = ref(loss)
 
     def backward(self, loss: torch.Tensor) -> None:
         self.root = None

@@ -392,16 +392,26 @@ class Watcher(taps.Listener):
         self.attention.prepare(held, training)
 
     def pass_step(self, held: Held, optimiser: Optimizer, losses: list[float | torch.Tensor], training: bool) -> None:
-        """Of a step that was not listened to. Most of them end here, and nothing else is done."""
+        """Of a step that was not listened to. Most of them end here, so it is written out."""
         held.steps += 1
         self.attention.dozed += 1
-        look: Look | None = None
-        notes: tuple[Note, ...] = ()
         if self.looking_glass.look is not None:
             look = self.timed(self.looking_glass.after_step, held)
             notes = self.looking_glass.take_notes(self.steps)
-        self._end_step(held, optimiser, losses, look, NOTHING_HEARD, (), notes, training)
-        self.attention.prepare(held, training)
+            self._end_step(held, optimiser, losses, look, NOTHING_HEARD, (), notes, training)
+        else:
+            now = time.perf_counter()
+            seconds, self._began = now - self._began, now
+            loss = losses[0] if len(losses) == 1 else mean_of(losses)
+            lr = optimiser.param_groups[0].get("lr")
+            if type(lr) is not float and lr is not None:
+                lr = float(lr)
+            record = Record(self.steps, held.number, loss, lr, (), (), seconds, None, {}, (), training)
+            self._recent.append(record)
+            self._put(record)
+            self.steps += 1
+        if self.steps >= self.attention.quiet_until:
+            self.attention.prepare(held, training)
 
     def _end_step(
         self,

@@ -69,12 +69,13 @@ class Scenes(Ear):
         elif self._learner.open:
             self._learner.resume()
 
-    def wants(self, step: int) -> bool:
-        """Is this step to be followed closely?"""
-        return step >= self._learner.due
+    @property
+    def due(self) -> int:
+        """The next step that is to be followed closely."""
+        return self._learner.due
 
     def resumed(self) -> None:
-        if self.wants(self.loop.steps):
+        if self.loop.steps >= self._learner.due:
             self._learner.begin(self.loop.steps)
 
     def mark_part(self, memory: Memory) -> None:
