@@ -1,6 +1,7 @@
 """A script by plain Python and by `sleuth run`, each in a process of its own."""
 
 import os
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -37,5 +38,9 @@ def report_of(ended: Ended, same: Ended) -> str:
 
 
 def _run(command: list[str], folder: Path) -> Ended:
-    done = subprocess.run(command, cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, timeout=240)
+    # What runs in the background of a shell is deaf to Ctrl-C, and hands that on.
+    def hear() -> None:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    done = subprocess.run(command, cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, timeout=240, preexec_fn=hear)
     return Ended(done.stdout, done.stderr, done.returncode)

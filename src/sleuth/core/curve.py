@@ -106,7 +106,7 @@ def heard_curve(seen: Seen) -> Curve | str:
 
 
 def _uneven(steps: list[Step]) -> str | None:
-    steps = [s for s in steps if s.calls]  # of the others only the loss is known
+    steps = [s for s in steps if s.calls and not s.unusual]  # of others only the loss is known
     asked = [sum(s.counts.get(kind, 0) for kind in ASKING) for s in steps]
     trained = sorted(sum(s.counts.get(kind, 0) for kind in TRAINING) for s in steps)
     if sum(1 for n in asked if n) > ASKING_SHARE * len(steps) or sum(asked) > ASKING_RATIO * max(sum(trained), 1):

@@ -24,10 +24,10 @@ def heard_steps(seen: Seen) -> dict[int, list[Step]]:
 
 def share_of(some: list[Step], steps: list[Step]) -> float:
     """Not every step is listened to, and the first ones are more closely: each stands for those until the next one."""
-    numbers = sorted(s.step for s in steps)
+    numbers = sorted(s.step for s in steps if not s.unusual) or [s.step for s in steps]
     gaps: dict[int, float] = {one: other - one for one, other in pairwise(numbers)}
     gaps[numbers[-1]] = median(gaps.values()) if gaps else 1
-    return sum(gaps[s.step] for s in some) / sum(gaps.values())
+    return sum(gaps.get(s.step, 0) for s in some) / sum(gaps.values())
 
 
 def place_of(seen: Seen, *kinds: str, optimiser: int | None = None) -> Location | None:

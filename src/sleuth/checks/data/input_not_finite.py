@@ -1,5 +1,6 @@
 """NaN or Inf in the inputs."""
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -105,7 +106,10 @@ def _model_copes(seen: Seen, bad: list[Batch]) -> bool:
 
     Forward alone does not tell: a gate that saturates at an Inf is finite, its gradient is not.
     """
-    if any(not s.all_finite for frame in seen.frames(Role.GRADIENT) for s in frame.statistics().values()):
+    # A step that broke was taken apart, and its inputs were cleared of it.
+    broken = min((n.step for n in seen.all(NotFinite)), default=math.inf)
+    gradients = [frame for frame in seen.frames(Role.GRADIENT) if frame.step < broken]
+    if any(not s.all_finite for frame in gradients for s in frame.statistics().values()):
         return False
     frames = {frame.step: frame for frame in seen.frames(Role.ACTIVATION)}
     met = [frames[b.index] for b in bad if b.split.value == "train" and b.index in frames]

@@ -43,6 +43,7 @@ class Step(Observation):
     training: bool = True
     seconds: Mapping[str, float] = field(default_factory=dict)
     memory_bytes: int | None = None
+    unusual: bool = False  # its calls were followed because one of them was new: it does not stand for the steps around it
     heard: bool = True  # False: this step had no loss of its own, or not one number; `loss` is None then and says nothing
 
 

@@ -23,7 +23,7 @@ class Attention:
         self.full = True  # the watcher hears
         self.dozed = 0  # steps
         self.needed = False  # for something in this loop that cannot be followed otherwise
-        self._woken = False  # by something unusual, in the middle of a step
+        self.woken = False  # by something unusual, in the middle of a step
         self._kinds: tuple[Mapping[str, int], Mapping[str, int]] = ({}, {})  # of call, in the last two steps that were heard
         self.quiet_until = 0  # no step before this one needs any preparation
 
@@ -33,9 +33,9 @@ class Attention:
 
     def heard(self, kinds: Mapping[str, int]) -> None:
         """What a step called that was followed. One that something unusual has begun says nothing about the others."""
-        if not self._woken:
+        if not self.woken:
             self._kinds = (self._kinds[1], kinds)
-        self._woken = False
+        self.woken = False
 
     def prepare(self, stepped: Held, training: bool) -> None:
         """How closely is the step that begins now followed?"""
@@ -54,7 +54,7 @@ class Attention:
         if self.full:
             return
         self.full = True
-        self._woken = stepped is None
+        self.woken = stepped is None
         self._hears(self._dozing, self._watcher)
         self._watcher.resume(stepped, backwards, losses)
 

@@ -14,6 +14,8 @@ SHARE_FOR_LOOKING = 0.3
 SHARE_FOR_LISTENING = 0.2
 # Of the steps so far, inverse: some two dozen looks in a thousand steps, whatever they cost.
 PATIENCE = 4
+# The same for steps that are listened to: what the ears take samples of is as rare, see ears/predictions.py.
+HEARD_PATIENCE = 8
 # Used to learn how long a step takes, and what it costs to listen to one.
 PLAIN_STEPS = 8
 # Where the user says which steps are looked at, nothing depends on the time.
@@ -58,7 +60,7 @@ class Pace:
     def __init__(self, *, every: int | None, overhead: float) -> None:
         self._every = every
         self._looks = Stride(overhead * SHARE_FOR_LOOKING / (1 + UNSEEN), PATIENCE)
-        self._heard = Stride(overhead * SHARE_FOR_LISTENING / (1 + UNSEEN))
+        self._heard = Stride(overhead * SHARE_FOR_LISTENING / (1 + UNSEEN), HEARD_PATIENCE)
         self._plain: list[float] = []
         self._step_seconds = 0.0
         self._stretch_ends = FIRST_HEARD

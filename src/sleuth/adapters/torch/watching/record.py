@@ -37,6 +37,7 @@ class Record(NamedTuple):
     counts: Mapping[str, int]
     notes: tuple[Note, ...] = ()
     training: bool = True
+    unusual: bool = False
     sampled: int = SAMPLED
 
 

@@ -394,6 +394,7 @@ class Watcher(taps.Listener):
     def pass_step(self, held: Held, optimiser: Optimizer, losses: list[float | torch.Tensor], training: bool) -> None:
         """Of a step that was not listened to. Most of them end here, so it is written out."""
         held.steps += 1
+        held.written = None  # nobody looks who writes between these steps
         self.attention.dozed += 1
         if self.looking_glass.look is not None:
             look = self.timed(self.looking_glass.after_step, held)
@@ -430,7 +431,9 @@ class Watcher(taps.Listener):
         lr = optimiser.param_groups[0].get("lr")
         if type(lr) is not float and lr is not None:
             lr = float(lr)
-        record = Record(self.steps, held.number, loss, lr, heard.names, places, seconds, look, heard.counts, notes, training)
+        unusual = self.attention.woken
+        known = (self.steps, held.number, loss, lr, heard.names, places, seconds, look, heard.counts, notes, training, unusual)
+        record = Record(*known)
         self._recent.append(record)
         self._put(record)
         if look is not None or self.attention.full:

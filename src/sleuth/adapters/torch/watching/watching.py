@@ -132,6 +132,7 @@ def _observations(record: Record) -> Iterator[Observation]:
         counts=record.counts,
         optimiser=record.optimiser,
         training=record.training,
+        unusual=record.unusual,
         seconds={"step": record.seconds},
         heard=record.loss is not None,
     )

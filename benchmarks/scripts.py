@@ -1,0 +1,125 @@
+"""Scripts with and without an illness (benchmarks/scripts), run as they are: is the first culprit right, and its line?
+
+Run: ./dev bench scripts                 all of them, some 20 minutes
+     ./dev bench scripts late/ digits    those whose path contains one of these
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent / "scripts"
+# A line is right when it is at most so far away.
+NEAR = 2
+LONGEST_SECONDS = 300
+
+
+@dataclass(frozen=True)
+class Answer:
+    script: dict[str, Any]
+    culprit: str  # empty: none
+    line: int | None
+    severities: tuple[str, ...]
+    seconds: float
+    plain: float
+
+    @property
+    def right(self) -> bool:
+        return self.culprit in (self.script["illness"], *self.script.get("also", ()))
+
+    @property
+    def at_the_line(self) -> bool | None:
+        """None: this illness has no line."""
+        text = self.script["line"]
+        if not text:
+            return None
+        lines = [line.strip() for line in (HERE / self.script["path"]).read_text().splitlines()]
+        return self.line is not None and abs(self.line - 1 - lines.index(text)) <= NEAR
+
+
+def run(script: dict[str, Any], plainly: bool) -> Answer:
+    path = HERE / script["path"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.json"
+        plain = timed([sys.executable, str(path)], folder, environment) if plainly else 0.0
+        command = [sys.executable, "-m", "sleuth", "run", "--quiet", "--json", str(report), str(path)]
+        seconds = timed(command, folder, environment)
+        found = json.loads(report.read_text()) if report.exists() else {"culprits": [], "findings": []}
+    severities = tuple(finding["severity"] for finding in found["findings"])
+    if not found["culprits"]:
+        return Answer(script, "" if report else "no report", None, severities, seconds, plain)
+    first = found["culprits"][0]
+    first = first.get("finding", first)
+    place = first.get("location") or {}
+    line = place.get("line") if Path(place.get("file", "")).name == path.name else None
+    return Answer(script, first["name"], line, severities, seconds, plain)
+
+
+def timed(command: list[str], folder: str, environment: dict[str, str]) -> float:
+    began = time.perf_counter()
+    try:
+        subprocess.run(command, cwd=folder, env=environment, capture_output=True, timeout=LONGEST_SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        print(f"  gave up after {LONGEST_SECONDS} s: {command[-1]}", file=sys.stderr)
+    return time.perf_counter() - began
+
+
+def show(answer: Answer) -> None:
+    script = answer.script
+    if script["kind"] == "healthy":
+        loud = [s for s in answer.severities if s in ("error", "warning")]
+        mark = "LOUD " if loud else "quiet"
+        print(f"{mark}  {script['path']:38} {answer.culprit:28} {', '.join(answer.severities)}", flush=True)
+        return
+    mark = "right" if answer.right else "WRONG"
+    place = {None: "no line", True: "line", False: f"LINE {answer.line}"}[answer.at_the_line]
+    said = "" if answer.right else f"says {answer.culprit or 'nothing'}"
+    print(f"{mark}  {script['path']:38} {script['illness']:28} {place:10} {said}", flush=True)
+
+
+def summarise(answers: list[Answer], plainly: bool) -> None:
+    for kinds in (("sick", "late"), ("late",)):
+        some = [a for a in answers if a.script["kind"] in kinds]
+        right = [a for a in some if a.right]
+        placed = [a for a in some if a.at_the_line is not None]
+        there = [a for a in placed if a.at_the_line and a.right]
+        if some:
+            name = " and ".join(kinds)
+            print(f"\n{name}: {len(right)} of {len(some)} with the right first culprit ({len(right) / len(some):.0%})")
+            print(f"{name}: {len(there)} of {len(placed)} with the right line as well ({len(there) / max(len(placed), 1):.0%})")
+    healthy = [a for a in answers if a.script["kind"] == "healthy"]
+    errors, warnings = (sum(a.severities.count(kind) for a in healthy) for kind in ("error", "warning"))
+    print(f"\n{len(healthy)} healthy: {errors} errors and {warnings} warnings")
+    if plainly:
+        added = sorted(a.seconds - a.plain for a in answers)
+        print(f"seconds added, start included: median {added[len(added) // 2]:.1f}, most {added[-1]:.1f}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("only", nargs="*", help="parts of paths")
+    parser.add_argument("--plain", action="store_true", help="run each without sleuth too, for the seconds that are added")
+    parser.add_argument("--jobs", type=int, default=2, help="side by side")
+    options = parser.parse_args()
+    scripts = tomllib.loads((HERE / "answers.toml").read_text())["script"]
+    scripts = [s for s in scripts if not options.only or any(part in s["path"] for part in options.only)]
+    answers = []
+    with ThreadPoolExecutor(options.jobs) as pool:
+        for answer in pool.map(lambda script: run(script, options.plain), scripts):
+            show(answer)
+            answers.append(answer)
+    summarise(answers, options.plain)
+
+
+if __name__ == "__main__":
+    main()
