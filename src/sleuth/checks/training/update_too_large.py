@@ -15,6 +15,8 @@ from sleuth.core.stage import Severity, Stage
 LARGE = 1e-1
 # A watch always looks at the first four steps.
 LEAST_LOOKS = 4
+# Of the first steps, which tell what the rate does to weights that nothing has thrown out yet.
+EARLY_LOOKS = 8
 # Of the usual size of a weight: what starts below, as zeros do, must first get there, and any step is large beside it.
 TINY = 0.1
 # From here on each step puts another matrix in the place of the last: whatever falls is what the other layers learn.
@@ -61,7 +63,7 @@ def update_too_large(seen: Seen, *, large: float = LARGE, least_looks: int = LEA
         yield NotExamined(f"fewer than {least_looks} steps of a weight matrix were looked at in full")
         return
     # Weights that were thrown far out make later steps look small: the first ones count by themselves, too.
-    first = {path: r[: max(len(r) // 4, least_looks)] for path, (_, r) in ratios.items()}
+    first = {path: r[: max(EARLY_LOOKS, least_looks)] for path, (_, r) in ratios.items()}
     found = {path: float(max(np.median(r), np.median(first[path]))) for path, (_, r) in ratios.items()}
     high = {path: ratio for path, ratio in found.items() if ratio > large}
     if not high:

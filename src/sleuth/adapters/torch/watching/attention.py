@@ -22,6 +22,7 @@ class Attention:
         self._roots: list[taps.Root] = []
         self.full = True  # the watcher hears
         self.dozed = 0  # steps
+        self.until = 0  # this step it stays full
         self.needed = False  # for something in this loop that cannot be followed otherwise
         self.woken = False  # by something unusual, in the middle of a step
         self._kinds: tuple[Mapping[str, int], Mapping[str, int]] = ({}, {})  # of call, in the last two steps that were heard
@@ -42,7 +43,7 @@ class Attention:
         step = self._watcher.steps
         scenes = self._watcher.scenes
         self._watcher.looking_glass.begin(self._pace.looks_at(step))
-        listens = self._pace.listens_to(step, self._stretch) or self.needed or step >= scenes.due
+        listens = self._pace.listens_to(step, self._stretch) or self.needed or step < self.until or step >= scenes.due
         if listens and not self.full:
             self.wake(stepped)
         elif not listens and self.full:

@@ -42,6 +42,9 @@ class Loop(Protocol):
     def inside_closure(self) -> bool:
         """Does the step run a closure?"""
 
+    def listen_on(self, steps: int) -> None:
+        """The next so many steps are to be listened to in full, one after the other."""
+
     def speak_up(self) -> None:
         """Does what is due now. May raise: only from where the user's own call is."""
 

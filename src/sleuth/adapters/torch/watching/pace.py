@@ -12,10 +12,10 @@ WARM_UP = 2
 # Of the budget; the rest is for what is done at every step, for judging and for writing.
 SHARE_FOR_LOOKING = 0.3
 SHARE_FOR_LISTENING = 0.2
-# Of the steps so far, inverse: some two dozen looks in a thousand steps, whatever they cost.
-PATIENCE = 4
+# Of the steps so far, inverse: some three dozen looks in a thousand steps, whatever they cost.
+PATIENCE = 6
 # The same for steps that are listened to: what the ears take samples of is as rare, see ears/predictions.py.
-HEARD_PATIENCE = 8
+HEARD_PATIENCE = 16
 # Used to learn how long a step takes, and what it costs to listen to one.
 PLAIN_STEPS = 8
 # Where the user says which steps are looked at, nothing depends on the time.

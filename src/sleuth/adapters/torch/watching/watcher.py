@@ -133,6 +133,9 @@ class Watcher(taps.Listener):
     def own_seconds(self) -> float:
         return self._pace.all_in_all(self.measured_seconds, self.attention.dozed)
 
+    def listen_on(self, steps: int) -> None:
+        self.attention.until = self.steps + 1 + steps
+
     def recent_steps(self) -> list[dict[str, Any]]:
         """The last steps, oldest first, as plain values; NaN and Inf as text."""
         return [

@@ -154,6 +154,8 @@ class Graphs(Ear):
             self._told, self._told_at = steps, step
             self._notes.append(Retention(step, steps))
         self._searching = alive >= self._search_at and self._searches > 0
+        if self._searching:
+            self.loop.listen_on(2)  # the step that is searched and the one before it are told apart
         if alive >= MOST_MARKS:
             del self._marked[1::2]
             self._interval *= 2
