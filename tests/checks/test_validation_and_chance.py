@@ -69,7 +69,8 @@ def training(
 
 
 def trained(model: nn.Module, *args: Tensor, **options: Any) -> Report:
-    return watched(training(model, *args, **options), select=[NAME])
+    # Samples that come again are noticed on the steps that are listened to: here on all of them.
+    return watched(training(model, *args, **options), select=[NAME], overhead=0.9)
 
 
 def partly_careless() -> Tensor:
@@ -88,8 +89,13 @@ def test_rows_that_are_better_than_the_rest_of_training_are_named(layers: tuple[
 
 
 def test_validation_on_a_few_classes_says_so() -> None:
-    report = trained(Net(), CARELESS, lr=3e-3, validation=EASY_ROWS)
-    assert "5 of the training's 10 classes" in report.culprits[0].finding.summary
+    """The gap is not much larger than it must be: not every start of the weights shows it."""
+    culprits = []
+    for seed in range(4):
+        torch.manual_seed(seed)
+        culprits += trained(Net(), CARELESS, lr=3e-3, validation=EASY_ROWS).culprits
+    assert culprits
+    assert all("5 of the training's 10 classes" in c.finding.summary for c in culprits)
 
 
 def test_classes_that_training_sees_more_often_on_purpose_explain_the_difference() -> None:
