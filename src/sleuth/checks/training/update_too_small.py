@@ -80,7 +80,7 @@ def update_too_small(
         return
     if progress is None:
         yield NotExamined("the updates are small, but the losses cannot tell whether that does harm")
-    elif not progress.still:
+    elif not progress.still or progress.works:  # what was learned at once leaves little to do
         return
     elif rates and rates[-1] > RISING * rates[0]:
         yield NotExamined("the updates are small, but the learning rate still rises")
