@@ -30,7 +30,7 @@ class Attention:
 
     def open(self, roots: list[taps.Root]) -> None:
         self._roots = roots
-        self._watcher.looking_glass.begin(self._pace.looks_at(0))
+        self._watcher.full_looks.begin(self._pace.looks_at(0))
 
     def heard(self, kinds: Mapping[str, int]) -> None:
         """What a step called that was followed. One that something unusual has begun says nothing about the others."""
@@ -42,7 +42,7 @@ class Attention:
         """How closely is the step that begins now followed?"""
         step = self._watcher.steps
         scenes = self._watcher.scenes
-        self._watcher.looking_glass.begin(self._pace.looks_at(step))
+        self._watcher.full_looks.begin(self._pace.looks_at(step))
         listens = self._pace.listens_to(step, self._stretch) or self.needed or step < self.until or step >= scenes.due
         if listens and not self.full:
             self.wake(stepped)

@@ -84,8 +84,8 @@ class Dozing(taps.Listener):
         try:
             self._backwards += 1
             self._inner = 0  # a step that raised has no end
-            if watcher.looking_glass.look is not None:
-                watcher.looking_glass.backward()
+            if watcher.full_looks.look is not None:
+                watcher.full_looks.backward()
             self.memory.latest = ref(loss)
             watcher.loss = None
             if loss.numel() == 1:
@@ -120,8 +120,8 @@ class Dozing(taps.Listener):
             if held is not None and closure is None:
                 self._held, self._inner = held, 1
                 watcher.stepping = held.number
-                if watcher.looking_glass.look is not None:
-                    watcher.timed(watcher.looking_glass.before_step, held)
+                if watcher.full_looks.look is not None:
+                    watcher.timed(watcher.full_looks.before_step, held)
                 if watcher.scenes.trips(held.number):
                     watcher.scenes.recall(self.memory)
                     watcher.scenes.before_step(held.number)

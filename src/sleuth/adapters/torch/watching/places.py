@@ -8,7 +8,7 @@ from sleuth.adapters.torch.place import is_users
 from sleuth.core.location import Location, locate
 
 HERE = Path(__file__).parent
-OURS = frozenset(str(HERE / name) for name in ("watcher.py", "dozing.py", "taps.py", "ear.py"))
+OURS = frozenset(str(HERE / name) for name in ("watcher.py", "order.py", "dozing.py", "taps.py", "ear.py"))
 
 
 class Places:

@@ -6,10 +6,8 @@ Runs inside the user's training: every method is cheap, none may raise, and none
 
 import functools
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import islice
-from typing import Any, Concatenate, ParamSpec
+from typing import Any
 
 import torch
 from torch import nn
@@ -17,50 +15,30 @@ from torch.optim import Optimizer
 
 from sleuth.adapters.torch.watching import several, taps
 from sleuth.adapters.torch.watching.attention import Attention
-from sleuth.adapters.torch.watching.calls import NOTHING_HEARD, WITHOUT_GRAPH, Calls, Heard, phases
+from sleuth.adapters.torch.watching.calls import WITHOUT_GRAPH, phases
 from sleuth.adapters.torch.watching.ear import Ears, Note
 from sleuth.adapters.torch.watching.ears import EARS
 from sleuth.adapters.torch.watching.ears.scenes import Scenes
+from sleuth.adapters.torch.watching.journal import Ended, Journal
 from sleuth.adapters.torch.watching.looking import Looking
 from sleuth.adapters.torch.watching.optimisers import Held, Optimisers
+from sleuth.adapters.torch.watching.order import Order, quietly
 from sleuth.adapters.torch.watching.pace import Pace
-from sleuth.adapters.torch.watching.places import Places, calling_frame, users_line
-from sleuth.adapters.torch.watching.record import Look, Record, as_text, mean_of
+from sleuth.adapters.torch.watching.places import calling_frame
+from sleuth.adapters.torch.watching.record import Look, Record
 from sleuth.core.guard import Guard
 from sleuth.core.location import Location
 from sleuth.core.observation import Call, Pending
 
-P = ParamSpec("P")
-Method = Callable[Concatenate["Watcher", P], None]
 # A loop that does not step says so after so many backwards, and again whenever they have doubled.
 LONG_WITHOUT_STEP = 32
-# Of a module's parameters: enough to see whether it has gradients at all.
-SOME = 16
 # Looks at which gradients are read to see whether somebody clears them by hand: a loop does so from the start, or never.
 READ_LOOKS = 8
 # Of the calls that no step followed.
 TAIL = 64
-# Steps that a scene shows in full before its own.
-RECENT = 16
 
 
-def quietly(method: Method[P]) -> Method[P]:
-    """Our errors never reach the user: the watch gives up and says so. The time spent is counted."""
-
-    def call(watcher: "Watcher", /, *args: P.args, **kwargs: P.kwargs) -> None:
-        if watcher.gave_up is not None:
-            return
-        began = time.perf_counter()
-        try:
-            method(watcher, *args, **kwargs)
-        except Exception as error:
-            watcher.gave_up = error
-        watcher.measured_seconds += time.perf_counter() - began
-
-    return call
-
-
-class Watcher(taps.Listener):
+class Watcher(Order):
     def __init__(
         self,
         model: nn.Module,
@@ -71,38 +49,28 @@ class Watcher(taps.Listener):
         overhead: float,
         guard: Guard | None = None,
     ) -> None:
-        self.model = model
+        super().__init__(model, Optimisers(model, optimisers))
         self.guard = guard or Guard()
         self.due: list[Callable[[], None]] = []  # what the user wants to happen at the next step; it may raise
         self.scaled = False
         self.stepping = 0
-        self._recent: deque[Record] = deque(maxlen=RECENT)
-        self.gave_up: Exception | None = None
-        self.measured_seconds = 0.0
+        self._journal = Journal(put)
         self.steps = 0
         self.loss: float | torch.Tensor | None = None
         self.left: tuple[Note, ...] = ()  # what the ears still had to tell when the watch ended
         self.failed_backward = 0
-        self._put = put
-        self.optimisers = Optimisers(model, optimisers)
-        self.looking_glass = Looking(model, asked=every is not None)
+        self.full_looks = Looking(model, asked=every is not None)
         self._pace = Pace(every=every, overhead=overhead)
-        self._places = Places()
         self.scenes = Scenes(self)
         self.ears = Ears([*(ear(self) for ear in EARS), self.scenes])
         self.attention = Attention(self, self._pace)
         self.attention.needed = self.guard.every_gradient or bool(self.guard.expectations)
-        self._calls = Calls()
         self._losses: list[float | torch.Tensor] = []
         self._losses_before = 0
-        self._unscaled: torch.Tensor | None = None
-        self._scaler_enabled = False
-        self._on_scale = False  # the gradients wait for a scaler to bring them back to their size
         self._inside_step = 0
         self._step_frame = 0
         self._with_closure = False
         self._own_before = 0.0
-        self._began = time.perf_counter()
         self._undo: list[Callable[[], None]] = []
 
     def open(self) -> None:
@@ -110,16 +78,16 @@ class Watcher(taps.Listener):
         self._undo.append(functools.partial(taps.leave, self))
         roots = several.roots(self.model, self)
         self._undo += [root.leave for root in roots]
-        self._undo.append(self.looking_glass.stop)
+        self._undo.append(self.full_looks.stop)
         self.attention.open(roots)
 
     @property
     def looking(self) -> bool:
-        return self.looking_glass.look is not None
+        return self.full_looks.look is not None
 
     @property
     def looks(self) -> int:
-        return self.looking_glass.looks
+        return self.full_looks.looks
 
     @property
     def inside_step(self) -> bool:
@@ -137,22 +105,11 @@ class Watcher(taps.Listener):
         self.attention.until = self.steps + 1 + steps
 
     def recent_steps(self) -> list[dict[str, Any]]:
-        """The last steps, oldest first, as plain values; NaN and Inf as text."""
-        return [
-            {
-                "step": record.step,
-                "optimiser": record.optimiser,
-                "loss": as_text(record.loss),
-                "lr": as_text(record.lr),
-                "calls": list(record.calls),
-                "seconds": record.seconds,
-            }
-            for record in self._recent
-        ]
+        return self._journal.recent_steps()
 
     def lines(self) -> dict[str, Location | None]:
         """The user's line behind each kind of call, the latest that was new."""
-        return dict(self._places.lines)
+        return dict(self.places.lines)
 
     @property
     def deaf(self) -> list[str]:
@@ -173,10 +130,10 @@ class Watcher(taps.Listener):
             self.gave_up.__traceback__ = None
         nothing = nn.Module()
         self.model, self.optimisers = nothing, Optimisers(nothing, ())
-        self.looking_glass.let_go()
+        self.full_looks.let_go()
         self.attention.let_go()
-        self._losses, self._unscaled, self.loss = [], None, None
-        self._recent.clear()
+        self._losses, self.unscaled, self.loss = [], None, None
+        self._journal.clear()
 
     @quietly
     def hear_forward(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
@@ -184,16 +141,16 @@ class Watcher(taps.Listener):
             kind = "forward" if self.model.training else "forward-in-eval"
         else:
             kind = "validate-in-train" if self.model.training else "validate"
-        self._calls.say(kind)
+        self.calls.say(kind)
         if kind in WITHOUT_GRAPH:
-            self._calls.note_input(args)
-        self._places.note(kind, calling_frame())
+            self.calls.note_input(args)
+        self.places.note(kind, calling_frame())
         self.ears.tell("forward", args, kwargs)
 
     @quietly
     def hear_output(self, output: Any) -> None:
         if isinstance(output, torch.Tensor) and not output.requires_grad:
-            self._calls.without_graph()
+            self.calls.without_graph()
         self.ears.tell("output", output)
 
     # What torch's own classes tell.
@@ -201,12 +158,12 @@ class Watcher(taps.Listener):
     @quietly
     def hear_backward(self, loss: torch.Tensor, options: Mapping[str, Any]) -> None:
         self._losses_before = len(self._losses)
-        self._calls.say("backward")
-        self._places.note("backward", calling_frame())
-        self.looking_glass.backward()
-        self.scaled = self._unscaled is not None
-        self._on_scale = self.scaled and self._scaler_enabled
-        value, self._unscaled = (loss if self._unscaled is None else self._unscaled), None
+        self.calls.say("backward")
+        self.places.note("backward", calling_frame())
+        self.full_looks.backward()
+        self.scaled = self.unscaled is not None
+        self.on_scale = self.scaled and self.scaler_enabled
+        value, self.unscaled = (loss if self.unscaled is None else self.unscaled), None
         self.loss = None
         if value.numel() == 1:
             self.loss = value.item() if value.is_cpu else value.detach()
@@ -226,10 +183,10 @@ class Watcher(taps.Listener):
         if not any(reached):  # the backward of another model
             self.attention.needed = True
             self._losses = self._losses[: self._losses_before]
-            self._calls.unsay("backward")
+            self.calls.unsay("backward")
             return
         self.ears.tell("backward_end", loss)
-        backwards = self._calls.counts["backward"]
+        backwards = self.calls.counts["backward"]
         if backwards >= LONG_WITHOUT_STEP and backwards & (backwards - 1) == 0:
             self.left = (*self.left, self._pending())
 
@@ -251,78 +208,6 @@ class Watcher(taps.Listener):
         if iterator._num_yielded <= 1:
             self.optimisers.begin_pass()
         self.ears.tell("batch", iterator, batch)
-
-    @quietly
-    def hear_call(self, kind: str, thing: Any) -> None:
-        frame = calling_frame()
-        if frame.f_code.co_name == "_initial_step":  # a scheduler takes its first step when it is made
-            return
-        if kind == "zero_grad":
-            held = self.optimisers.known(thing)
-            if held is None and isinstance(thing, Optimizer):
-                return
-            for states in self.optimisers.states if held is None else (held.states,):
-                states.clear()
-        if kind == "unscale":
-            self._on_scale = False
-        self._calls.say(kind)
-        self._places.note(kind, frame)
-
-    @quietly
-    def hear_made(self, optimiser: Optimizer) -> None:
-        self.optimisers.made(optimiser, users_line(calling_frame()))
-
-    @quietly
-    def hear_scheduler(self, scheduler: Any, told: bool) -> None:
-        frame = calling_frame()
-        if frame.f_code.co_name == "_initial_step":  # a scheduler takes its first step when it is made
-            return
-        optimiser = getattr(scheduler, "optimizer", None)
-        held = self.optimisers.find(optimiser) if isinstance(optimiser, Optimizer) else None
-        if held is None:
-            return
-        stepped = held.steps or held.carried or getattr(optimiser, "_opt_called", False)
-        kind = "told-scheduler" if told else "scheduler" if stepped else "first-scheduler"
-        self._calls.say(f"{kind}@{held.number}")
-        self._places.note(kind, frame)
-
-    @quietly
-    def hear_clip(self) -> None:
-        for states in self.optimisers.states:
-            states.settle()
-
-    @quietly
-    def hear_clip_end(self, owner: Any) -> None:
-        touched = {states.handle() for states in self.optimisers.states}
-        if "fresh" in touched:
-            kind = "clip-on-scaled-gradient" if self._on_scale else "clip"
-        elif "used" in touched:
-            kind = "clip-on-used-gradient"
-        elif "empty" in touched or self._has_no_gradient(owner):
-            kind = "clip-on-nothing"
-        else:
-            return
-        self._calls.say(kind)
-        self._places.note(kind, calling_frame())
-
-    def _has_no_gradient(self, owner: Any) -> bool:
-        """Is this a part of the model, and does nothing in it have a gradient?"""
-        some = list(islice(owner.parameters(), SOME)) if isinstance(owner, nn.Module) else [owner]
-        own = {id(p) for p in self.model.parameters()}
-        return any(id(p) in own for p in some) and all(p is None or p.grad is None for p in some)
-
-    @quietly
-    def hear_scale(self, loss: torch.Tensor, enabled: bool) -> None:
-        self._unscaled, self._scaler_enabled, self.attention.needed = loss, enabled, True
-
-    @quietly
-    def hear_scaler_step(self, optimiser: Optimizer) -> None:
-        held = self.optimisers.known(optimiser)
-        # A step that took place has emptied the list.
-        if self._calls and not self._calls.last.startswith("step") and held is not None:
-            used = held.states.step(reading=False) == "step-on-used-gradient"
-            self._calls.say("skipped-on-used-gradient" if used else "skipped")
-            self._on_scale = False
 
     # The optimisers. A subclass that calls super().step() makes hooks fire twice, and so does one that wraps another.
 
@@ -367,9 +252,9 @@ class Watcher(taps.Listener):
         self._with_closure = closure
         if not closure:
             self._end_of_calls(held)
-        self._places.note("step", calling_frame())
+        self.places.note("step", calling_frame())
         self.ears.tell("before_step", number)
-        self.looking_glass.before_step(held, closure=closure)
+        self.full_looks.before_step(held, closure=closure)
 
     @quietly
     def _after_step(self, optimiser: Optimizer) -> None:
@@ -379,76 +264,49 @@ class Watcher(taps.Listener):
             self.attention.needed = True
             self._end_of_calls(held)
         held.states.after_step()
-        self._on_scale = False
-        look = self.looking_glass.after_step(held, closure=self._with_closure)
+        self.on_scale = False
+        look = self.full_looks.after_step(held, closure=self._with_closure)
         self.ears.tell("after_step", number)
-        heard = self._calls.take(number)
+        heard = self.calls.take(number)
         met = self.optimisers.stepped(held, optimiser, self.steps)
         notes: tuple[Note, ...] = () if met is None else (met,)
         if any(length > 1 for length in heard.lengths):
             notes += (functools.partial(phases, self.steps, number, heard, False),)
-        notes += (*self.looking_glass.take_notes(self.steps), *self.ears.take())
+        notes += (*self.full_looks.take_notes(self.steps), *self.ears.take())
         losses, self._losses = self._losses, []
         training = "forward-in-eval" not in heard.names
-        self._end_step(held, optimiser, losses, look, heard, tuple(self._places.take()), notes, training)
+        places, unusual = tuple(self.places.take()), self.attention.woken
+        self._end_step(Ended(self.steps, held, optimiser, losses, training, look, notes, heard, places, unusual))
         self.attention.heard(heard.counts)
         self.attention.prepare(held, training)
 
     def pass_step(self, held: Held, optimiser: Optimizer, losses: list[float | torch.Tensor], training: bool) -> None:
-        """Of a step that was not listened to. Most of them end here, so it is written out."""
+        """Of a step that was not listened to. Most of them end here, and little else is done."""
         held.steps += 1
         held.written = None  # nobody looks who writes between these steps
         self.attention.dozed += 1
-        if self.looking_glass.look is not None:
-            look = self.timed(self.looking_glass.after_step, held)
-            notes = self.looking_glass.take_notes(self.steps)
-            self._end_step(held, optimiser, losses, look, NOTHING_HEARD, (), notes, training)
-        else:
-            now = time.perf_counter()
-            seconds, self._began = now - self._began, now
-            loss = losses[0] if len(losses) == 1 else mean_of(losses)
-            lr = optimiser.param_groups[0].get("lr")
-            if type(lr) is not float and lr is not None:
-                lr = float(lr)
-            record = Record(self.steps, held.number, loss, lr, (), (), seconds, None, {}, (), training)
-            self._recent.append(record)
-            self._put(record)
-            self.steps += 1
+        look: Look | None = None
+        notes: tuple[Note, ...] = ()
+        if self.full_looks.look is not None:
+            look = self.timed(self.full_looks.after_step, held)
+            notes = self.full_looks.take_notes(self.steps)
+        self._end_step(Ended(self.steps, held, optimiser, losses, training, look, notes))
         if self.steps >= self.attention.quiet_until:
             self.attention.prepare(held, training)
 
-    def _end_step(
-        self,
-        held: Held,
-        optimiser: Optimizer,
-        losses: list[float | torch.Tensor],
-        look: Look | None,
-        heard: Heard,
-        places: tuple[tuple[str, Location | None], ...],
-        notes: tuple[Note, ...],
-        training: bool,
-    ) -> None:
-        now = time.perf_counter()
-        seconds, self._began = now - self._began, now
-        loss = losses[0] if len(losses) == 1 else mean_of(losses)
-        lr = optimiser.param_groups[0].get("lr")
-        if type(lr) is not float and lr is not None:
-            lr = float(lr)
-        unusual = self.attention.woken
-        known = (self.steps, held.number, loss, lr, heard.names, places, seconds, look, heard.counts, notes, training, unusual)
-        record = Record(*known)
-        self._recent.append(record)
-        self._put(record)
-        if look is not None or self.attention.full:
+    def _end_step(self, step: Ended) -> None:
+        seconds = self._journal.write(step)
+        if step.look is not None or self.attention.full:
             own, self._own_before = self.measured_seconds - self._own_before, self.measured_seconds
-            self._pace.step_ended(self.steps, seconds, looked=look is not None, heard=self.attention.full, own_seconds=own)
+            looked, heard = step.look is not None, self.attention.full
+            self._pace.step_ended(self.steps, seconds, looked=looked, heard=heard, own_seconds=own)
         self.steps += 1
 
     def resume(self, stepped: Held | None, backwards: int, losses: Sequence[float | torch.Tensor]) -> None:
         """Steps went by that were only half listened to; see Attention.wake."""
         self._losses = list(losses)
         if backwards:
-            self._calls.say("backward", backwards)
+            self.calls.say("backward", backwards)
         for held in self.optimisers.held:
             held.states.resume(stepped=held is stepped)
         self.ears.tell("resumed")
@@ -467,7 +325,7 @@ class Watcher(taps.Listener):
             self.give_up(error)
 
     def timed(self, act: Callable[..., Look | None], held: Held) -> Look | None:
-        notes, began = self.looking_glass.note_seconds(), time.perf_counter()
+        notes, began = self.full_looks.note_seconds(), time.perf_counter()
         result = act(held, closure=False)
         self.measured_seconds += time.perf_counter() - began + notes
         return result
@@ -483,18 +341,18 @@ class Watcher(taps.Listener):
 
     def _end_of_calls(self, held: Held) -> None:
         """Several optimisers may stand on the same parameters; only the one that steps uses the gradient."""
-        self._calls.say(held.states.step(reading=self._reading))
-        self.measured_seconds += self.looking_glass.note_seconds()
+        self.calls.say(held.states.step(reading=self._reading))
+        self.measured_seconds += self.full_looks.note_seconds()
 
     def _pending(self) -> Pending:
-        heard = self._calls.heard(None)
+        heard = self.calls.heard(None)
         return Pending(self.steps, heard.names[-TAIL:], dict(heard.counts), len(self.optimisers), self.optimisers.idle())
 
     def _last_words(self) -> Iterator[Note]:
         """What came after the last step."""
         try:
-            heard = self._calls.heard(None)
-            yield from (Call(kind, self.steps, location, -1) for kind, location in self._places.take())
+            heard = self.calls.heard(None)
+            yield from (Call(kind, self.steps, location, -1) for kind, location in self.places.take())
             yield from phases(self.steps, -1, heard, after_last=True)
             yield self._pending()
         except Exception as error:

@@ -74,7 +74,7 @@ class TorchWatching(Watching):
     def explain(self, error: BaseException) -> list[Observation]:
         watcher = self._watcher
         # What is done again must not meet our own call between the user's line and torch.
-        watcher.looking_glass.stop()
+        watcher.full_looks.stop()
         in_backward = watcher.failed_backward == id(error)
         memory = watcher.attention.memory
         return explain_crash(error, Known(watcher.model, memory if memory.forwards else None, in_backward, watcher.steps))
