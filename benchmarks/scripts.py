@@ -54,10 +54,12 @@ def run(script: dict[str, Any], plainly: bool) -> Answer:
         plain = timed([sys.executable, str(path)], folder, environment) if plainly else 0.0
         command = [sys.executable, "-m", "sleuth", "run", "--quiet", "--json", str(report), str(path)]
         seconds = timed(command, folder, environment)
-        found = json.loads(report.read_text()) if report.exists() else {"culprits": [], "findings": []}
+        if not report.exists():
+            return Answer(script, "no report", None, ("error",), seconds, plain)
+        found = json.loads(report.read_text())
     severities = tuple(finding["severity"] for finding in found["findings"])
     if not found["culprits"]:
-        return Answer(script, "" if report else "no report", None, severities, seconds, plain)
+        return Answer(script, "", None, severities, seconds, plain)
     first = found["culprits"][0]
     first = first.get("finding", first)
     place = first.get("location") or {}
