@@ -21,6 +21,7 @@ from sleuth.core.errors import EnoughSteps, Stopped, UnusableInput
 from sleuth.core.expectation import Expect, require_expectations
 from sleuth.core.guard import Act, Alarm, Guard
 from sleuth.core.jumps import Jumps
+from sleuth.core.kept import Kept
 from sleuth.core.observation import Architecture, Dropped, Ending, Evaluation, Frame, Observation, Split, Step
 from sleuth.core.report import Report
 from sleuth.core.statistics import pack, unpack
@@ -57,6 +58,7 @@ class Watch:
         quiet: bool,
         name: str,
         rank: int = 0,
+        aftermath: "Callable[[Watch, Kept], None] | None" = None,
         on_error: OnError = "report",
         assert_finite: bool = False,
         assertions: Mapping[str, Expect] | None = None,
@@ -68,7 +70,7 @@ class Watch:
         self.seconds = 0.0
         self.thread_seconds = 0.0  # of our own thread
         self.findings: tuple[str, ...] = ()
-        self._engine, self._make_report = engine, make_report
+        self._engine, self._make_report, self._aftermath = engine, make_report, aftermath
         self._lock = threading.RLock()
         self._done = threading.Event()
         self._writer = Writer(folder / f"rank{rank}.sqlite") if folder is not None else None
@@ -88,7 +90,9 @@ class Watch:
             room=self._acting.room,
             tell=_teller(self),
         )
-        self.watching: Watching = adapter.watch(model, optimisers, every=every, overhead=overhead, guard=self._guard)
+        self.watching: Watching = adapter.watch(
+            model, optimisers, every=every, overhead=overhead, guard=self._guard, keeps=aftermath is not None
+        )
         self._thread = threading.Thread(target=_work, args=(weakref.ref(self), self._done), name="sleuth", daemon=True)
         self._process = os.getpid()
 
@@ -147,11 +151,28 @@ class Watch:
             with self._lock:
                 self._drain()
                 self._take([Ending(self.watching.steps, how)])
+                self._look_back()
                 if self._writer is not None:
                     self._writer.write_fact("end", {"seconds": self.seconds, "overhead": self.overhead, "notes": self.notes})
                     self._writer.close()
         if not self.quiet:
             print(self._last_line(), file=sys.stderr)
+
+    def _look_back(self) -> None:
+        kept = self.watching.take_kept()
+        if kept is not None and self._aftermath is not None:
+            try:
+                self._aftermath(self, kept)
+            except Exception as error:
+                self._failed = self._failed or f"what was kept could not be examined: {type(error).__name__}: {error}"
+
+    def take(self, observation: Observation) -> None:
+        """Something that was found out otherwise; judged and kept like everything else."""
+        self._take([observation])
+
+    def has(self, what: Any) -> bool:
+        """Was this kind of observation, or this role, seen?"""
+        return self._engine.history.has(what)
 
     @property
     def file(self) -> Path | None:

@@ -13,6 +13,7 @@ from sleuth.api import RUNS, build_report, configured, file_name, new_folder
 from sleuth.core.adapter import Adapter, Attended, Discovered, Discovering, Discovers, Explains
 from sleuth.core.engine import NAMES, Engine
 from sleuth.core.errors import EnoughSteps
+from sleuth.core.kept import Kept
 from sleuth.core.observation import Absent
 from sleuth.core.report import Report
 from sleuth.core.settings import Configuration
@@ -22,6 +23,9 @@ from sleuth.script.post_mortem import explain_crash
 
 # How long another process of the same run may take to make the run's folder.
 FOLDER_SECONDS = 10.0
+# For experiments after the end: this share of the script's own time, within bounds.
+BUDGET_SHARE = 0.1
+BUDGET_SECONDS = (6.0, 30.0)
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,7 @@ class Options:
     every: int | None = None
     overhead: float = 0.02
     steps: int | None = None
+    budget: float | None = None  # seconds for experiments after the end
     select: list[str] | None = None
     ignore: Mapping[str, str] | None = None
     directory: Path = RUNS
@@ -74,6 +79,7 @@ class Session:
         self._directory = self.options.directory.absolute()  # the script may change the current folder
         self._configuration: Configuration = configured(self.options.select, dict(self.options.ignore or {}))
         self._open: list[_Watched] = []
+        self._is_over = False  # and came to its end by itself
         self._begun = 0
         self._discovering: list[Discovering] = []
         self._adapter: Adapter | None = None
@@ -81,10 +87,11 @@ class Session:
 
     def end(self, error: BaseException | None) -> None:
         """The script is over; `error` is what ended it. Every hook is gone afterwards."""
+        self._is_over = _as_failure(error) is None or isinstance(error, EnoughSteps)
+        for discovering in self._discovering:  # before the experiments, which train too
+            discovering.close()
         for watched in list(self._open):
             watched.end_by(_as_failure(error))
-        for discovering in self._discovering:
-            discovering.close()
         if not self.told:
             self.told.append(Told(self._empty_report(error), None))
 
@@ -123,11 +130,24 @@ class Session:
             quiet=True,
             name=self.options.name or self.subject,
             rank=self.rank.number,
+            aftermath=self._look_back if self.options.budget is None or self.options.budget > 0 else None,
         )
         watched = _Watched(watch, self._ended)
         self._open.append(watched)
         watch.open()
         return watched
+
+    def _look_back(self, watch: Watch, kept: Kept) -> None:
+        """Experiments on what was kept, where the script has come to its end by itself: nobody waits for them in its middle."""
+        from sleuth.aftermath import Aftermath
+        from sleuth.views import progress
+
+        if not self._is_over:
+            return
+        least, most = BUDGET_SECONDS
+        seconds = self.options.budget if self.options.budget is not None else min(most, max(least, BUDGET_SHARE * watch.seconds))
+        with progress.shown(None) as tell:
+            Aftermath(watch.adapter, kept, seconds, watch.has).examine(watch.take, tell)
 
     def _ended(self, watched: "_Watched", keep: bool) -> None:
         self._open.remove(watched)

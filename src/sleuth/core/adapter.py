@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from sleuth.core.guard import Guard
+from sleuth.core.kept import Kept
 from sleuth.core.observation import Architecture, Observation, Origin, Settings
 from sleuth.core.scene import Replayed, Scene
 from sleuth.core.subject import Parts, Subject, Usage
@@ -226,6 +227,10 @@ class Watching(ABC):
     def drain(self) -> list[Observation]:
         """What was noted since the last time."""
 
+    def take_kept(self) -> Kept | None:
+        """After `close`, once: what was kept of the model and of the data that passed by."""
+        return None
+
     @abstractmethod
     def explain(self, error: BaseException) -> list[Observation]:
         """What is behind an exception that leaves the loop: a `Crash`, and what is known of it. Before `close`."""
@@ -234,8 +239,16 @@ class Watching(ABC):
 class Watches(ABC):
     @abstractmethod
     def watch(
-        self, model: Any, optimisers: Sequence[Any], *, every: int | None, overhead: float, guard: Guard | None = None
-    ) -> Watching: ...
+        self,
+        model: Any,
+        optimisers: Sequence[Any],
+        *,
+        every: int | None,
+        overhead: float,
+        guard: Guard | None = None,
+        keeps: bool = False,
+    ) -> Watching:
+        """`keeps`: some of what passes by is kept for an examination after the end, see `Watching.take_kept`."""
 
 
 @dataclass(frozen=True)

@@ -109,9 +109,16 @@ class TorchAdapter(Adapter, Describes, Discovers, Employs, Explains, Orders, Rep
             return bench.loss(batch)
 
     def watch(
-        self, model: Any, optimisers: Sequence[Any], *, every: int | None, overhead: float, guard: Guard | None = None
+        self,
+        model: Any,
+        optimisers: Sequence[Any],
+        *,
+        every: int | None,
+        overhead: float,
+        guard: Guard | None = None,
+        keeps: bool = False,
     ) -> Watching:
-        return TorchWatching(model, optimisers, every=every, overhead=overhead, guard=guard)
+        return TorchWatching(model, optimisers, every=every, overhead=overhead, guard=guard, keeps=keeps)
 
     def discover(self, begin: Callable[[Discovered], Attended], *, steps: int | None = None) -> Discovering:
         return Discovery(begin, steps)

@@ -18,8 +18,10 @@ from sleuth.adapters.torch.watching.attention import Attention
 from sleuth.adapters.torch.watching.calls import WITHOUT_GRAPH, phases
 from sleuth.adapters.torch.watching.ear import Ears, Note
 from sleuth.adapters.torch.watching.ears import EARS
+from sleuth.adapters.torch.watching.ears.reservoir import Reservoir
 from sleuth.adapters.torch.watching.ears.scenes import Scenes
 from sleuth.adapters.torch.watching.journal import Ended, Journal
+from sleuth.adapters.torch.watching.keeping import kept
 from sleuth.adapters.torch.watching.looking import Looking
 from sleuth.adapters.torch.watching.optimisers import Held, Optimisers
 from sleuth.adapters.torch.watching.order import Order, quietly
@@ -27,6 +29,7 @@ from sleuth.adapters.torch.watching.pace import Pace
 from sleuth.adapters.torch.watching.places import calling_frame
 from sleuth.adapters.torch.watching.record import Look, Record
 from sleuth.core.guard import Guard
+from sleuth.core.kept import Kept
 from sleuth.core.location import Location
 from sleuth.core.observation import Call, Pending
 
@@ -48,6 +51,7 @@ class Watcher(Order):
         every: int | None,
         overhead: float,
         guard: Guard | None = None,
+        keeps: bool = False,
     ) -> None:
         super().__init__(model, Optimisers(model, optimisers))
         self.guard = guard or Guard()
@@ -59,10 +63,12 @@ class Watcher(Order):
         self.loss: float | torch.Tensor | None = None
         self.left: tuple[Note, ...] = ()  # what the ears still had to tell when the watch ended
         self.failed_backward = 0
+        self.kept: Kept | None = None  # for an examination after the end
         self.full_looks = Looking(model, asked=every is not None)
         self._pace = Pace(every=every, overhead=overhead)
         self.scenes = Scenes(self)
-        self.ears = Ears([*(ear(self) for ear in EARS), self.scenes])
+        self.reservoir = Reservoir(self, self.scenes) if keeps else None
+        self.ears = Ears([*(ear(self) for ear in EARS), self.scenes, *([self.reservoir] if self.reservoir else [])])
         self.attention = Attention(self, self._pace)
         self.attention.needed = self.guard.every_gradient or bool(self.guard.expectations)
         self._losses: list[float | torch.Tensor] = []
@@ -121,7 +127,15 @@ class Watcher(Order):
             self._undo.pop()()
         self.ears.tell("close")
         self.left = (*self.left, *self.ears.take(), *self._last_words())
+        self.kept = self._kept()
         self._let_go()
+
+    def _kept(self) -> Kept | None:
+        try:
+            return None if self.reservoir is None else kept(self.model, self.reservoir)
+        except Exception as error:
+            self.gave_up = self.gave_up or error
+            return None
 
     def _let_go(self) -> None:
         """What was watched may be collected, though the watch is held on for its report."""
@@ -134,6 +148,7 @@ class Watcher(Order):
         self.attention.let_go()
         self._losses, self.unscaled, self.loss = [], None, None
         self._journal.clear()
+        self.reservoir = None
 
     @quietly
     def hear_forward(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:

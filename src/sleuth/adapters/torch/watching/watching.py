@@ -17,6 +17,7 @@ from sleuth.adapters.torch.watching.record import Record
 from sleuth.adapters.torch.watching.watcher import Watcher
 from sleuth.core.adapter import Watching
 from sleuth.core.guard import Guard
+from sleuth.core.kept import Kept
 from sleuth.core.observation import Call, Frame, Observation, Role, Step
 from sleuth.core.statistics import norm_of
 
@@ -37,11 +38,12 @@ class TorchWatching(Watching):
         every: int | None,
         overhead: float,
         guard: Guard | None = None,
+        keeps: bool = False,
     ) -> None:
         self._waiting: deque[Record] = deque()
         self._bytes_waiting = 0
         self._spoilt: list[str] = []  # what could not be made into observations
-        self._watcher = Watcher(model, optimisers, self._put, every=every, overhead=overhead, guard=guard)
+        self._watcher = Watcher(model, optimisers, self._put, every=every, overhead=overhead, guard=guard, keeps=keeps)
         self.dropped = 0
 
     @property
@@ -78,6 +80,10 @@ class TorchWatching(Watching):
         in_backward = watcher.failed_backward == id(error)
         memory = watcher.attention.memory
         return explain_crash(error, Known(watcher.model, memory if memory.forwards else None, in_backward, watcher.steps))
+
+    def take_kept(self) -> Kept | None:
+        kept, self._watcher.kept = self._watcher.kept, None
+        return kept
 
     def drain(self) -> list[Observation]:
         found: list[Observation] = []

@@ -206,7 +206,7 @@ class Scenes(Ear):
         self._told.add(name)
         if loss is None and isinstance(self.loop.loss, float):
             loss = self.loop.loss
-        samples = self._samples(memory)
+        samples = self.samples_in(memory)
         accused = [_suspect(self.loop.steps, a, samples) for a in found.accused]
         observations = (*seen, *found.causes, *([found.origin] if found.origin is not None else []), *accused)
         if seen and not self.loop.looking:
@@ -220,7 +220,7 @@ class Scenes(Ear):
             self.loop.due.append(act.do)
 
     def _asserted(self, message: str, broken: bool) -> None:
-        kept = self._draft("", message, self._memory, Inquest(), [], self._samples(self._memory), None) if broken else None
+        kept = self._draft("", message, self._memory, Inquest(), [], self.samples_in(self._memory), None) if broken else None
         act = self._guard.tell(Alarm("", self.loop.steps, message, draft=kept, asserted=broken))
         if act is not None:
             self.loop.due.append(act.do)
@@ -279,7 +279,7 @@ class Scenes(Ear):
             None if self._went is None else self._went(),
         )
 
-    def _samples(self, memory: Memory) -> Samples | None:
+    def samples_in(self, memory: Memory) -> Samples | None:
         matched = self._indices.given_for(memory.inputs)
         size = next((s for f in memory.forwards if (s := f.size)), None)
         return None if matched is None or size is None else samples_of(*matched, size)

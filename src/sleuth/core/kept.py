@@ -1,0 +1,41 @@
+"""What a watch kept of what passed by: enough to examine it when the training is over."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sleuth.core.subject import Parts, Subject
+
+
+@dataclass(frozen=True)
+class Passed:
+    """One batch, as the model was given it."""
+
+    step: int
+    parts: Parts
+    epoch: int | None = None  # of the loader that gave it
+    positions: np.ndarray | None = None  # in its data set
+
+
+@dataclass(frozen=True)
+class Group:
+    """Batches from one source."""
+
+    batches: Sequence[Passed]
+    samples: int  # that passed by in one pass at most, kept or not
+    of_its_own: bool = True  # False: copies of somewhere, it may be of the training data
+
+
+@dataclass(frozen=True)
+class Kept:
+    """`subject` holds the model as it was at the first step, where `at_start`, and a loss only if it can be called again."""
+
+    subject: Subject
+    train: Sequence[Passed]
+    validation: Sequence[Group] = ()
+    first_positions: Sequence[Sequence[int]] = ()  # of the first batch of each epoch, where a sampler told them
+    available: int | None = None  # samples of the data set that training draws from, where that is known
+    callable: bool = True  # the model is called once a batch
+    at_start: bool = False
+    remarks: tuple[str, ...] = ()
