@@ -14,9 +14,9 @@ from sleuth.core.observation import Absent, Batch, Frame, Observation, Split
 from sleuth.core.stage import Stage
 from sleuth.core.subject import Subject
 from sleuth.core.trial import Feeding, Order, Overlap, Repeats
-from sleuth.gathering import gather, validation_of
 from sleuth.probes.examination import run_probe
 from sleuth.probes.feeding import feeding
+from sleuth.probes.gathering import gather, validation_of
 from sleuth.probes.order import order
 from sleuth.probes.probe import Lab, Probe, Readings, all_probes
 from sleuth.probes.reading import note
