@@ -65,3 +65,16 @@ def steps_of(model: nn.Module, optimisers, run: Callable[[], None], **options) -
 
 def names(report: sleuth.Report) -> list[str]:
     return [finding.name for finding in report.findings]
+
+
+def sgd(model: nn.Module, lr: float = 0.05, **options) -> torch.optim.Optimizer:
+    return torch.optim.SGD(model.parameters(), lr, **options)
+
+
+def train(model, optimiser, count: int = STEPS, after=lambda: None) -> None:
+    model.train()
+    for batch in batches(count):
+        optimiser.zero_grad()
+        loss_of(model, batch).backward()
+        optimiser.step()
+        after()

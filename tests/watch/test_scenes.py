@@ -12,39 +12,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from click.testing import CliRunner
 from torch import nn
 from torch.nn import functional
-from torch.utils.data import DataLoader, Subset, TensorDataset
+from torch.utils.data import DataLoader, TensorDataset
 
 import sleuth
-from sleuth.cli import main
 from sleuth.core import scene as core_scene
 from sleuth.core.observation import Origin, Suspect
 from tests.watch import poisoned
 from tests.watch.poisoned import SICK, Net
 from tests.watch.scenarios import SCENARIOS
-
-QUIET = {"quiet": True, "select": ["loss-not-finite", "gradient-not-finite"]}
-
-
-def train(model: nn.Module, loader, *, optimiser=torch.optim.SGD, **options):
-    optimiser = optimiser(model.parameters(), 1e-3)
-    with sleuth.watch(model, optimiser, **{**QUIET, **options}) as w:
-        for x, y in loader:
-            optimiser.zero_grad()
-            output = model(x)
-            functional.mse_loss(output, y).backward()
-            optimiser.step()
-    return w
-
-
-def seen(w, kind):
-    return w._engine.history.many(kind)
-
-
-def replayed(*arguments: str):
-    return CliRunner().invoke(main, ["replay", *arguments])
+from tests.watch.scene_loops import QUIET, seen, train
 
 
 @pytest.mark.parametrize(
@@ -80,86 +58,6 @@ def test_one_poisoned_sample_in_fifty_thousand_is_named_and_its_step_replays_in_
     loaded = sleuth.load(run)
     assert [f.summary for f in loaded.findings if f.name in QUIET["select"]] == [f.summary for f in report.findings]
     assert loaded.scene(1).step == poisoned.STRIKES_AT
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"num_workers": 2, "persistent_workers": True, "prefetch_factor": 4},
-        {"num_workers": 1},
-        {},
-    ],
-    ids=["two workers", "one worker", "no workers"],
-)
-def test_the_index_is_right_with_workers_that_fetch_in_advance_and_live_on(options: dict) -> None:
-    x, y = torch.rand(60, 4) + 0.5, torch.rand(60, 1)
-    x[41] = -1.0
-    order = [i for i in range(60) if i != 41]
-    loader = DataLoader(TensorDataset(x, y), 8, sampler=order, **options)
-    model = Net()
-    optimiser = torch.optim.SGD(model.parameters(), 1e-3)
-    with sleuth.watch(model, optimiser, directory=None, **QUIET) as w:
-        for epoch in range(3):
-            if epoch == 2:
-                order.insert(29, 41)
-            for x, y in loader:
-                optimiser.zero_grad()
-                functional.mse_loss(model(x), y).backward()
-                optimiser.step()
-    (suspect,) = seen(w, Suspect)
-    assert (suspect.position, suspect.index, suspect.certain) == (5, 41, True)
-
-
-def _watched_part(data, batches, prepare=lambda x: x, begun: bool = False):
-    """Trains on a loader; the sample 17 has no logarithm."""
-    model = Net()
-    optimiser = torch.optim.SGD(model.parameters(), 1e-3)
-    iterator = iter(batches) if begun else None
-    with sleuth.watch(model, optimiser, directory=None, **QUIET) as w:
-        for x, y in iterator or batches:
-            optimiser.zero_grad()
-            functional.mse_loss(model(prepare(x)), y).backward()
-            optimiser.step()
-    return seen(w, Suspect)
-
-
-def _with_a_sick_sample(size: int = 40) -> TensorDataset:
-    x, y = torch.rand(size, 4) + 0.5, torch.rand(size, 1)
-    x[17] = -1.0
-    return TensorDataset(x, y)
-
-
-def test_a_part_of_a_data_set_is_told_from_the_whole() -> None:
-    data = _with_a_sick_sample()
-    (suspect,) = _watched_part(data, DataLoader(Subset(data, list(range(39, 9, -1))), 10))
-    assert (suspect.index, suspect.behind) == (39 - 17, 17)
-
-
-def test_inputs_that_were_copied_on_the_way_are_most_likely_of_the_last_batch() -> None:
-    data = _with_a_sick_sample()
-    (suspect,) = _watched_part(data, DataLoader(data, 10), prepare=lambda x: x * 1.0)
-    assert (suspect.index, suspect.likely_index) == (17, True)
-
-
-def test_a_slice_of_a_batch_is_found_in_it() -> None:
-    data = _with_a_sick_sample()
-    model = Net()
-    optimiser = torch.optim.SGD(model.parameters(), 1e-3)
-    with sleuth.watch(model, optimiser, directory=None, **QUIET) as w:
-        for x, y in DataLoader(data, 20):
-            optimiser.zero_grad()
-            for part in range(2):
-                rows = slice(part * 10, part * 10 + 10)
-                functional.mse_loss(model(x[rows]), y[rows]).backward()
-            optimiser.step()
-    (suspect,) = seen(w, Suspect)
-    assert (suspect.position, suspect.index, suspect.likely_index) == (7, 17, False)
-
-
-def test_batches_drawn_before_the_watch_have_no_index() -> None:
-    data = _with_a_sick_sample()
-    (suspect,) = _watched_part(data, DataLoader(data, 10, num_workers=1, prefetch_factor=4), begun=True)
-    assert (suspect.position, suspect.index) == (7, None)
 
 
 def test_a_loss_written_by_hand_is_told_by_its_operation_line_and_sample() -> None:
@@ -426,65 +324,3 @@ def test_tripwires_leave_the_bits_of_a_training_alone(name: str, options: dict) 
         return state
 
     assert all(torch.equal(a, b) for a, b in zip(run(False), run(True), strict=True))
-
-
-class TestReplayCommand:
-    @pytest.fixture(scope="class")
-    @classmethod
-    def run(cls, tmp_path_factory) -> Path:
-        folder = tmp_path_factory.mktemp("runs")
-        torch.manual_seed(0)
-        train(Net(), poisoned.loader(-2.0, strikes_at=5), directory=folder)
-        (run,) = folder.iterdir()
-        return run
-
-    def test_it_shows_the_step_op_by_op(self, run: Path) -> None:
-        told = replayed(str(run), f"{poisoned.__file__}:build")
-        assert told.exit_code == 0, told.output
-        assert "reproduced, to the last bit" in told.output
-        assert "NaN is born in log" in told.output
-        assert "sample 31,337 of the data set, position 3" in told.output
-        rows = [line for line in told.output.splitlines() if line.startswith("✗")]
-        assert rows[0].split()[1] == "log"
-
-    def test_another_model_is_told_from_the_one_of_the_scene(self, run: Path) -> None:
-        told = replayed(str(run), f"{poisoned.__file__}:build_another")
-        assert told.exit_code == 2
-        assert "another model than the one of the scene" in told.output
-        assert "first.weight" in told.output
-
-    def test_a_model_that_computes_something_else_does_not_reproduce(self, run: Path) -> None:
-        told = replayed(str(run), f"{poisoned.__file__}:build_without_logarithm")
-        assert told.exit_code == 0
-        assert "not reproduced" in told.output
-
-    def test_what_cannot_be_used_ends_with_two_and_a_sentence(self, run: Path, tmp_path: Path) -> None:
-        factory = f"{poisoned.__file__}:build"
-        for arguments, words in [
-            ((str(tmp_path / "nowhere"), factory), "there is no run"),
-            ((str(tmp_path), factory), "has no scene 1"),
-            ((str(run), factory, "--scene", "7"), "it has 1"),
-            ((str(run), "nowhere.py:build"), "there is no file"),
-        ]:
-            told = replayed(*arguments)
-            assert told.exit_code == 2, told.output
-            assert words in told.output
-
-    def test_a_damaged_scene_ends_with_two_and_a_sentence(self, run: Path, tmp_path: Path) -> None:
-        import shutil
-
-        damages = [b"{}", b"[" * 100_000, b"\xff\xfe", b'{"framework": "torch"}']
-        cases = [("tensors.safetensors", b"\xff" * 40), *(("scene.json", damage) for damage in damages)]
-        for number, (file, content) in enumerate(cases):
-            copy = tmp_path / str(number)
-            shutil.copytree(run, copy)
-            (copy / "scenes" / "1" / file).write_bytes(content)
-            told = replayed(str(copy), f"{poisoned.__file__}:build")
-            assert told.exit_code == 2, (file, told.output)
-
-    def test_the_scene_is_at_hand_in_python(self, run: Path) -> None:
-        kept = sleuth.scene(run, 1)
-        again = sleuth.replay(kept, Net())
-        assert again.reproduced
-        assert next(op.name for op in again.operations if not op.is_finite) == "log"
-        assert sleuth.load(run).scenes == (1,)
