@@ -9,10 +9,31 @@ if TYPE_CHECKING:
     from sleuth.core.expectation import Expect
     from sleuth.core.report import Report
     from sleuth.core.subject import Subject
+    from sleuth.instruments.activations import activations
+    from sleuth.instruments.attention import attention
+    from sleuth.instruments.dead_units import dead_units
+    from sleuth.instruments.feature_maps import feature_maps
+    from sleuth.instruments.filters import filters
+    from sleuth.instruments.find_lr import find_lr
+    from sleuth.instruments.gradcam import gradcam
+    from sleuth.instruments.gradcheck import gradcheck
+    from sleuth.instruments.gradients import gradients
+    from sleuth.instruments.graph import graph
+    from sleuth.instruments.health import health
+    from sleuth.instruments.landscape import landscape
+    from sleuth.instruments.overfit_batch import overfit_batch
+    from sleuth.instruments.profile import profile
+    from sleuth.instruments.show_batch import show_batch
+    from sleuth.instruments.summary import summary
+    from sleuth.instruments.trace import trace
+    from sleuth.instruments.try_component import try_component
+    from sleuth.instruments.weights import weights
 
 __all__ = [
     "Expect", "Report", "Stopped", "Subject", "UnusableInput", "Violated",
-    "examine", "load", "replay", "scene", "watch",
+    "activations", "attention", "dead_units", "examine", "feature_maps", "filters", "find_lr", "gradcam", "gradcheck",
+    "gradients", "graph", "health", "landscape", "load", "overfit_batch", "profile", "replay", "scene", "show_batch", "summary",
+    "trace", "try_component", "watch", "weights",
 ]  # fmt: skip
 __version__ = "0.1.0"
 
@@ -29,6 +50,25 @@ _HOMES = {
     "replay": "sleuth.api",
     "scene": "sleuth.api",
     "watch": "sleuth.api",
+    "activations": "sleuth.instruments.activations",
+    "attention": "sleuth.instruments.attention",
+    "dead_units": "sleuth.instruments.dead_units",
+    "feature_maps": "sleuth.instruments.feature_maps",
+    "filters": "sleuth.instruments.filters",
+    "find_lr": "sleuth.instruments.find_lr",
+    "gradcam": "sleuth.instruments.gradcam",
+    "gradcheck": "sleuth.instruments.gradcheck",
+    "gradients": "sleuth.instruments.gradients",
+    "graph": "sleuth.instruments.graph",
+    "health": "sleuth.instruments.health",
+    "landscape": "sleuth.instruments.landscape",
+    "overfit_batch": "sleuth.instruments.overfit_batch",
+    "profile": "sleuth.instruments.profile",
+    "show_batch": "sleuth.instruments.show_batch",
+    "summary": "sleuth.instruments.summary",
+    "trace": "sleuth.instruments.trace",
+    "try_component": "sleuth.instruments.try_component",
+    "weights": "sleuth.instruments.weights",
 }
 
 

@@ -14,6 +14,7 @@ from sleuth.core.errors import UnusableInput
 from sleuth.core.facts import facts_of
 from sleuth.core.history import Seen
 from sleuth.core.observation import Crash, LossCall, Role, Step
+from sleuth.core.remembered import Remembered
 from sleuth.core.report import Report
 from sleuth.core.scene import Replayed, Scene
 from sleuth.core.settings import Configuration, parse_configuration, read_configuration
@@ -230,6 +231,7 @@ def build_report(
         facts={**facts_of(seen), **(facts or {})},
         views=VIEWS,
         record=record,
+        remembered=Remembered(seen),
     )
 
 

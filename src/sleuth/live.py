@@ -79,6 +79,7 @@ class Watch:
         self._next_judgement = self.began + FIRST_JUDGED_SECONDS
         self._told = 0
         self._failed = ""
+        self._remarks: list[str] = []
         self._jumps = Jumps()
         self._described(model, optimisers)
         # Scenes are numbered by the run: one process of several keeps them.
@@ -170,6 +171,16 @@ class Watch:
         """Something that was found out otherwise; judged and kept like everything else."""
         self._take([observation])
 
+    def take_late(self, observations: list[Observation]) -> None:
+        """The same after the end."""
+        self._take(observations)
+        if self._writer is not None:
+            self._writer.close()
+
+    def remark(self, text: str) -> None:
+        """For the report's notes."""
+        self._remarks.append(text)
+
     def has(self, what: Any) -> bool:
         """Was this kind of observation, or this role, seen?"""
         return self._engine.history.has(what)
@@ -199,7 +210,7 @@ class Watch:
             found.append(f"{self._writer.lost} observations are not in {self._writer.path}: {self._writer.trouble}")
         if self._failed:
             found.append(self._failed)
-        return (*found, *self._acting.notes)
+        return (*found, *self._remarks, *self._acting.notes)
 
     def _last_line(self) -> str:
         report = self.report()

@@ -4,7 +4,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -33,11 +33,12 @@ class Options:
     every: int | None = None
     overhead: float = 0.02
     steps: int | None = None
-    budget: float | None = None  # seconds for experiments after the end
+    budget: float | None = None  # seconds for experiments after the end; None: as many as suit the script's own time
     select: list[str] | None = None
     ignore: Mapping[str, str] | None = None
     directory: Path = RUNS
     name: str = ""
+    quiet: bool = False
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,7 @@ class Told:
 
     report: Report
     folder: Path | None
+    watch: Watch | None = None
 
 
 @dataclass
@@ -90,10 +92,13 @@ class Session:
         self._is_over = _as_failure(error) is None or isinstance(error, EnoughSteps)
         for discovering in self._discovering:  # before the experiments, which train too
             discovering.close()
+        is_heard = bool(self._open)
         for watched in list(self._open):
             watched.end_by(_as_failure(error))
         if not self.told:
             self.told.append(Told(self._empty_report(error), None))
+        elif not is_heard:
+            self._add_crash(_as_failure(error))
 
     def main(self) -> Told:
         """The training to speak of first: the one with the worst finding; of equals the longest."""
@@ -146,14 +151,22 @@ class Session:
             return
         least, most = BUDGET_SECONDS
         seconds = self.options.budget if self.options.budget is not None else min(most, max(least, BUDGET_SHARE * watch.seconds))
-        with progress.shown(None) as tell:
-            Aftermath(watch.adapter, kept, seconds, watch.has).examine(watch.take, tell)
+        during = ""
+        with progress.shown(False if self.options.quiet else None) as show:
+            try:
+                aftermath = Aftermath(watch.adapter, kept, seconds, watch.has)
+                aftermath.examine(watch.take, lambda text: show(f"{text} (at most {seconds:.0f} s in all; Ctrl-C: no more)"))
+                during = aftermath.interrupted
+            except KeyboardInterrupt:
+                during = "getting ready"
+        if during:
+            watch.remark(f"the experiments after the end were interrupted while: {during}; this is the report so far")
 
     def _ended(self, watched: "_Watched", keep: bool) -> None:
         self._open.remove(watched)
         folder = None if watched.watch.file is None else watched.watch.file.parent
         if keep:
-            self.told.append(Told(watched.watch.report(), folder))
+            self.told.append(Told(watched.watch.report(), folder, watched.watch))
         elif folder is not None:
             self._begun -= 1
             shutil.rmtree(folder, ignore_errors=True)
@@ -200,6 +213,15 @@ class Session:
             record=None if watch.file is None else StoredRun(watch.file),
         )
 
+    def _add_crash(self, error: BaseException | None) -> None:
+        """It came when the last training was over: the report that is spoken of tells of it too."""
+        told = self.main()
+        asked = (self._adapter.explain,) if isinstance(self._adapter, Explains) else ()
+        seen = explain_crash(error, asked, steps=told.report.steps)
+        if seen and told.watch is not None:
+            told.watch.take_late(seen)
+            self.told[self.told.index(told)] = replace(told, report=told.watch.report())
+
     def _empty_report(self, error: BaseException | None) -> Report:
         """Nothing was trained, or nothing that could be heard: not examined is not passed."""
         from sleuth.checks import all_checks
@@ -225,7 +247,7 @@ class Session:
             return f"{' and '.join(frameworks())} was never imported, and nothing else can be listened to from outside"
         if _as_failure(error) is not None:
             return f"the script ended by {type(error).__name__} before an optimiser was at work"
-        return f"no optimiser of {self._adapter.name} was at work in the script; weights that are written by hand are not heard"
+        return f"no optimiser of {self._adapter.name} was at work in the script, and no weights were written by hand after each backward"
 
 
 class _Watched(Attended):

@@ -82,14 +82,18 @@ def test_an_ignored_finding_is_shown_with_its_reason_and_fails_nothing(folder: P
 def test_reports_are_written_as_asked_and_read_back(folder: Path) -> None:
     result = run("examine", "train.py:sick", "--select", "T407", "--json", "r.json", "--html", "r.html", "--quiet")
     assert (result.exit_code, result.stdout) == (0, "")
-    assert "sleuth-report" in Path("r.html").read_text()
+    assert '<section id="verdict">' in Path("r.html").read_text()
     shown = run("report", "r.json")
     assert shown.exit_code == 0
     assert "✗ vanishing-gradients" in shown.stdout
     assert run("report", "r.json", "--fail-on", "warning").exit_code == 1
     assert run("report", "r.json", "--quiet", "--json", "again.json", "--html", "again.html").exit_code == 0
     assert Path("again.json").read_text() == Path("r.json").read_text()
-    assert Path("again.html").read_text() == Path("r.html").read_text()
+    # JSON does not hold the recording: curves and layers are only in the first page.
+    verdicts = [
+        Path(name).read_text().split('<section id="verdict">')[1].split("<section")[0] for name in ("r.html", "again.html")
+    ]
+    assert verdicts[0] == verdicts[1]
 
 
 def test_json_on_standard_output_is_json_alone(folder: Path) -> None:

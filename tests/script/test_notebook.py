@@ -28,11 +28,13 @@ for _ in range(30):
     functional.cross_entropy(model(X[:32]), Y[:32]).backward()
     optimiser.step()
 last = 5"""
+ENOUGH = PILED_UP.replace("%%sleuth", '%%sleuth --steps 20 --budget 0 --ignore "missing-zero-grad=they pile up on purpose"')
 RAISES = "%%sleuth\nfor _ in range(3):\n    optimiser.zero_grad()\n    model(X[:, :60])\n"
 
 
 def test_a_cell_is_watched_with_what_earlier_cells_made(tmp_path: Path) -> None:
     cells = [PREPARED, PILED_UP, "print('last', last)", RAISES, "%%sleuth --nonsense\n1", "%%sleuth\nprint('plain')"]
+    cells += [ENOUGH.replace("last = 5", "last = 6"), "print('then', last)", "%%sleuth --ignore T410\n1"]
     code = f"CELLS = {cells!r}\n{SESSION}"
     environment = {**ENVIRONMENT, "IPYTHONDIR": str(tmp_path / "ipython"), "PYTHONPATH": str(SCRIPTS)}
     done = subprocess.run(
@@ -46,7 +48,13 @@ def test_a_cell_is_watched_with_what_earlier_cells_made(tmp_path: Path) -> None:
     assert "sleuth/adapters" not in out, "the traceback shows no frame of ours"
     assert "sleuth: unrecognized arguments: --nonsense" in out
     assert "nothing was examined" in out
+    assert "missing-zero-grad: they pile up on purpose" in out
+    assert "20 steps in" in out
+    assert "then 5" in out, "the cell was left in the middle, and the next one goes on"
+    assert "EnoughSteps" not in out + done.stderr
+    assert "To exit" not in out + done.stderr
+    assert "'T410' lacks a reason" in out
     assert [line for line in out.splitlines() if line.startswith("cell ended")] == [
-        f"cell ended {success}" for success in (True, True, True, False, False, True)
+        f"cell ended {success}" for success in (True, True, True, False, False, True, True, True, False)
     ]
     assert "left behind: [] []" in out

@@ -162,15 +162,15 @@ def test_the_same_loss_twice_is_told(report_of) -> None:
 class Kept(Two):
     def __init__(self) -> None:
         super().__init__()
-        self.first_guess = torch.tanh(self.a(torch.ones(1, 8)))
+        self.anchor = torch.tanh(self.a(torch.ones(1, 8)))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.b(torch.tanh(self.a(x)) + self.first_guess)
+        return self.b(torch.tanh(self.a(x)) + self.anchor)
 
 
 @BOTH
 def test_what_the_model_computed_when_it_was_built_is_named(report_of) -> None:
-    told(report_of(plain, Kept()), "self.first_guess = torch.tanh(self.a(torch.ones(1, 8)))", "first_guess", "detach()")
+    told(report_of(plain, Kept()), "self.anchor = torch.tanh(self.a(torch.ones(1, 8)))", "anchor", "detach()")
 
 
 class Recurrent(nn.Module):

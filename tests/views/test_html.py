@@ -45,14 +45,14 @@ def read(html: str) -> Reader:
 @pytest.mark.parametrize("name", reports.ALL)
 def test_every_fragment_is_sound_and_says_its_status(name: str) -> None:
     report = reports.ALL[name]()
-    html = report.to_html()
+    html = report.to_fragment()
     assert report._repr_html_() == html
     assert html.isascii()
     assert report.status.upper() in read(html).text
 
 
 def test_verdict_why_where_and_what_to_do_are_there() -> None:
-    text = read(reports.sick().to_html()).text
+    text = read(reports.sick().to_fragment()).text
     for part in ("double-softmax", "M205", "train.py:23", "torch.softmax(self.head(x), dim=1)", "Return the scores"):
         assert part in text
     assert "cannot-overfit-one-batch because of double-softmax" in text
@@ -80,13 +80,13 @@ def test_hostile_names_are_only_text() -> None:
         not_examined={"train-val-overlap": HOSTILE},
         facts=facts,
     )
-    reader = read(report.to_html())
+    reader = read(report.to_fragment())
     assert not reader.tags & {"script", "img"}
     assert reader.attributes <= {"class"}
     assert reader.text.count("alert(1)") >= 10
 
 
 def test_nothing_is_loaded_from_anywhere() -> None:
-    html = reports.sick().to_html()
+    html = reports.sick().to_fragment()
     assert "http" not in html
     assert "url(" not in html

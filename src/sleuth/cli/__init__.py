@@ -14,6 +14,7 @@ from sleuth.cli.plainly import Interrupted
 from sleuth.cli.replay import replay
 from sleuth.cli.report import report
 from sleuth.cli.run import run
+from sleuth.cli.ui import ui
 
 
 class Commands(click.Group):
@@ -58,5 +59,5 @@ def main(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for command in (demo, run, examine, report, replay, checks, explain):
+for command in (demo, run, examine, report, replay, ui, checks, explain):
     main.add_command(command)

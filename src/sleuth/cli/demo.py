@@ -1,7 +1,10 @@
 """`sleuth demo`."""
 
 import importlib.util
+import os
+import sys
 import tempfile
+import webbrowser
 from pathlib import Path
 
 import click
@@ -21,7 +24,8 @@ NEEDED = {"torch": "torch", "sklearn": "scikit-learn"}  # module → package
 def demo(json_file: str | None, html_file: str | None, fail_on: str | None, quiet: bool) -> None:
     """Diagnose a broken training of real digits, in a few seconds.
 
-    The training is written to .sleuth/demo/digits.py, so that you can read it, repair it and examine it again.
+    The training is written to .sleuth/demo/digits.py, so that you can read it, repair it and examine it again. The report is
+    also written as a page with charts; it opens in your browser when you sit in front of one.
     """
     from sleuth.api import examine_subject
     from sleuth.cli.factory import load
@@ -33,9 +37,22 @@ def demo(json_file: str | None, html_file: str | None, fail_on: str | None, quie
     if not quiet:
         click.echo(_introduction(file, repaired), err=True)
     given = load(f"{file}:training")
-    output.deliver(examine_subject(given.subject, progress=False if quiet else None))
-    if not quiet:
-        click.echo(f"\nThe training is {file}. Repair it and ask again:\n  sleuth examine {file}:training", err=True)
+    page = Path(html_file or file.with_name("report.html"))
+    Output(json_file, str(page), fail_on, quiet).deliver(examine_subject(given.subject, progress=False if quiet else None))
+    if quiet or output.to_stdout:
+        return
+    click.echo(f"\nThe page with charts is {page}.", err=True)
+    click.echo(f"The training is {file}. Repair it and ask again:\n  sleuth examine {file}:training", err=True)
+    if _somebody_is_looking():
+        webbrowser.open(page.resolve().as_uri())
+
+
+def _somebody_is_looking() -> bool:
+    """At a terminal, with a display in front of it: not in a script, not in CI, not over ssh."""
+    at_terminal = all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
+    away = any(os.environ.get(name) for name in ("CI", "SSH_CONNECTION", "SSH_TTY"))
+    has_display = sys.platform in ("win32", "darwin") or any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
+    return at_terminal and has_display and not away
 
 
 def _require_packages() -> None:

@@ -8,6 +8,7 @@ import click
 
 from sleuth.cli.output import Output, output_options
 from sleuth.cli.plainly import plainly
+from sleuth.script.options import reason_of
 
 
 @click.command()
@@ -66,10 +67,3 @@ def examine(
         options = {**given.options, **{key: value for key, value in flags.items() if value is not None}}
         report = examine_subject(given.subject, progress=False if quiet else None, **options)
     output.deliver(report)
-
-
-def reason_of(entry: str) -> tuple[str, str]:
-    name, equals, reason = entry.partition("=")
-    if not equals or not reason.strip():
-        raise click.BadParameter(f'{entry!r} lacks a reason; write --ignore "{name}=why it is meant here"')
-    return name.strip(), reason.strip()

@@ -7,11 +7,10 @@ from pathlib import Path
 import click
 
 from sleuth.cli.attendance import Attendance
-from sleuth.cli.examine import reason_of
 from sleuth.cli.output import Output, output_options
 from sleuth.cli.plainly import Interrupted, plainly
-from sleuth.core.errors import UnusableInput
 from sleuth.script.launching import launch, wait_for_threads
+from sleuth.script.options import reason_of, require_limits
 from sleuth.script.target import Target, target_of
 from sleuth.script.tracebacks import show
 
@@ -23,6 +22,12 @@ FAILED = 1
 @click.option("--every", type=int, metavar="N", help="Look at every Nth step in full (1: at each). Default: sleuth chooses.")
 @click.option("--overhead", type=float, default=0.02, metavar="SHARE", help="Share of the time that looks may cost (0.02).")
 @click.option("--steps", type=int, metavar="N", help="Leave the script after N steps and judge what was seen.")
+@click.option(
+    "--budget",
+    type=float,
+    metavar="SECONDS",
+    help="Time for experiments after the script's end, on what passed by (0: none). Default: a tenth of the run, 6 to 30 s.",
+)
 @click.option("--select", multiple=True, metavar="NAME", help="Ask only this check (name or code). Can be repeated.")
 @click.option("--ignore", multiple=True, metavar="NAME=REASON", help="Leave a finding out; the reason is shown. Can be repeated.")
 @click.option("--name", default="", metavar="NAME", help="What to call the run.")
@@ -37,6 +42,7 @@ def run(
     every: int | None,
     overhead: float,
     steps: int | None,
+    budget: float | None,
     select: tuple[str, ...],
     ignore: tuple[str, ...],
     name: str,
@@ -57,12 +63,14 @@ def run(
       sleuth run -m package.train --epochs 3
       sleuth run --steps 200 train.py          the first 200 steps are enough
       sleuth run --every 1 train.py            look at every step in full
+      sleuth run --budget 0 train.py           only watch, try nothing out afterwards
       sleuth run --json report.json --fail-on error train.py
       sleuth run --nproc-per-node 2 train.py   two processes, by torchrun
       torchrun --nproc-per-node 2 -m sleuth run train.py
 
     Options of sleuth stand before the script, the script's own behind it.
-    Ctrl-C stops the script, and what was seen is reported.
+    Ctrl-C stops the script, and what was seen is reported; during the experiments
+    after its end it leaves the rest of them out.
 
     A finding that is meant can be allowed where it stands, on the line that the
     report names:
@@ -80,11 +88,13 @@ def run(
         _start_several(nproc_per_node)
     output = Output(json_file, html_file, fail_on, quiet)
     output.check()
-    _require(every, overhead, steps)
+    require_limits(every=every, overhead=overhead, steps=steps, budget=budget)
     options = {
         "every": every,
         "overhead": overhead,
         "steps": steps,
+        "budget": budget,
+        "quiet": quiet,
         "select": [word for entry in select for word in entry.split(",")] or None,
         "ignore": dict(reason_of(entry) for entry in ignore) or None,
         "name": name,
@@ -113,15 +123,6 @@ def _leave(error: BaseException | None, attendance: Attendance) -> None:
     if code in (None, 0) and attendance.is_here and attendance.is_failed:
         code = FAILED
     raise SystemExit(code)
-
-
-def _require(every: int | None, overhead: float, steps: int | None) -> None:
-    if every is not None and every < 1:
-        raise UnusableInput(f"--every {every} is not a number of steps; give 1 for every step.")
-    if steps is not None and steps < 1:
-        raise UnusableInput(f"--steps {steps} leaves nothing to look at; give at least 1.")
-    if not 0 < overhead < 1:
-        raise UnusableInput(f"--overhead {overhead:g} is not a share of the time; 0.02 allows two percent.")
 
 
 def _start_several(count: str) -> None:

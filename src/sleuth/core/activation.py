@@ -10,6 +10,9 @@ ENDS = {
     "hardtanh": (-1.0, 1.0),
 }
 
+# Where these say zero their slope is zero as well.
+RECTIFIERS = ("relu", "relu6", "hardshrink", "softshrink", "threshold")
+
 
 def pinned_share(activation: str, values: np.ndarray) -> float | None:
     """The share of values at the ends of a bounded activation; None when it has none, or there are no values."""

@@ -13,11 +13,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from sleuth.core.guard import Guard
+from sleuth.core.inspection import AttentionMap, ClassActivation, Kernels, Maps, Part, Passage, Route
 from sleuth.core.kept import Kept
 from sleuth.core.observation import Architecture, Observation, Origin, Settings
 from sleuth.core.scene import Replayed, Scene
 from sleuth.core.subject import Parts, Subject, Usage
 from sleuth.core.trial import Connection, Flow
+from sleuth.core.workload import Cost, Hear, LayerWork, Wanted
 
 Emit = Callable[[Observation], None]
 
@@ -325,7 +327,67 @@ class Traces(ABC):
         """One step, op by op: where the first NaN or Inf is born; None when all is finite."""
 
 
-class Inspects(ABC):
+class Overhears(ABC):
+    """What happens inside a model while a bench runs it."""
+
     @abstractmethod
-    def flops(self, subject: Subject, inputs: Any) -> Mapping[str, int]:
-        """Floating-point operations of one forward, by layer path."""
+    def held_gradients(self, model: Any) -> Mapping[str, Any]:
+        """Those that the user's own backward has left: trainable parameter → array, or None."""
+
+    @abstractmethod
+    def overheard(
+        self, bench: Bench, wanted: Wanted, value: Hear, gradient: Hear | None = None, *, operations: bool = False
+    ) -> AbstractContextManager[None]:
+        """While it is open, `value` is given what the wanted layers put out, `gradient` the loss's gradient by that, if there is
+        a backward. Operations beside activations are heard where they are asked for."""
+
+
+class Profiles(ABC):
+    @abstractmethod
+    def cost(self, bench: Bench, batches: Iterator[Parts], *, steps: int, warm_up: int, tell: Callable[[str], None]) -> Cost:
+        """Takes so many training steps. The caller restores the bench."""
+
+    @abstractmethod
+    def work(self, bench: Bench, batch: Parts, repeats: int) -> tuple[LayerWork, ...]:
+        """Of the forward pass and loss alone, without a profiler: the quickest of the repeats speaks."""
+
+
+class Inspects(ABC):
+    """Looking at a model for its own sake. Nothing of the user's is changed: work is done on a copy, without training mode
+    unless `as_is`. `inputs` is what the model is called with; a tuple is several arguments, a mapping may be keywords."""
+
+    @abstractmethod
+    def parts(self, model: Any) -> tuple[Part, ...]:
+        """The tree in the order of definition, each part after the one that holds it."""
+
+    @abstractmethod
+    def made(self, model: Any, shape: tuple[int, ...], dtype: str | None) -> Any:
+        """An array to try the model with, where its parameters are; random numbers of its own, or zeros for whole numbers."""
+
+    @abstractmethod
+    def looking(self, source: Any) -> AbstractContextManager[None]:
+        """Around a look into a data source: its generators, its workers and all random states are as before on every way out."""
+
+    @abstractmethod
+    def passage(self, model: Any, inputs: Any, *, time: bool = False, as_is: bool = False) -> Passage:
+        """One forward pass, visit by visit. What the user's code raises becomes `failure`. `time`: several are measured."""
+
+    @abstractmethod
+    def route(self, model: Any, inputs: Any) -> Route:
+        """One forward pass, operation by operation. Raises UnusableInput where it fails."""
+
+    @abstractmethod
+    def kernels(self, model: Any, layer: str | None) -> Kernels:
+        """Of the named convolution, or of the first."""
+
+    @abstractmethod
+    def maps(self, model: Any, inputs: Any, layers: Sequence[str]) -> tuple[Maps, ...]:
+        """What these layers put out, in the order of calls; without names, every convolution's."""
+
+    @abstractmethod
+    def class_activation(self, model: Any, inputs: Any, layer: str | None, target: int | Sequence[int] | None) -> ClassActivation:
+        """Grad-CAM of the named layer, or of the last that has a map; without a target, of the class with the highest score."""
+
+    @abstractmethod
+    def attention(self, model: Any, inputs: Any) -> tuple[AttentionMap, ...]:
+        """Every attention of one forward pass, in the order of calls."""

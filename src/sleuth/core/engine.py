@@ -8,6 +8,7 @@ from sleuth.core.allowing import Allowed, allowed_at
 from sleuth.core.check import Check, Evidence, NotExamined, Readable
 from sleuth.core.finding import Finding
 from sleuth.core.history import History, Seen
+from sleuth.core.lines import line_of
 from sleuth.core.location import Location
 from sleuth.core.observation import Observation, Role, Step
 from sleuth.core.settings import Configuration
@@ -106,13 +107,19 @@ class Engine:
             results = list(check.run(Seen(self.history), **self._configuration.thresholds_for(check)))
         except Exception as error:  # whatever it was, the user's work must go on
             return [_own_failure(check, error)], None, None
-        evidence = [r for r in results if isinstance(r, Evidence)]
+        evidence = [self._placed(r) for r in results if isinstance(r, Evidence)]
         allowed = [why for r in evidence if (why := allowed_at(r.location, check.name, check.code)) is not None]
         standing = [r for r in evidence if allowed_at(r.location, check.name, check.code) is None]
         if evidence:
             return self._as_counted(check, _findings(check, standing)), None, allowed[0] if allowed else None
         reasons = [r.reason for r in results if isinstance(r, NotExamined)]
         return [], reasons[0] if reasons else None, None
+
+    def _placed(self, evidence: Evidence) -> Evidence:
+        """What is about a layer or a weight, and names no line, stands where that was made."""
+        if evidence.location is not None or evidence.where is None:
+            return evidence
+        return replace(evidence, location=line_of(Seen(self.history), evidence.where))
 
     def _as_counted(self, check: Check, findings: list[Finding]) -> list[Finding]:
         """A watch counts steps from 0, a trial from 1. Where both were made the numbers are compared: as the watch counts."""

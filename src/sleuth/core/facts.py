@@ -1,21 +1,24 @@
 """The plain facts of an examination, from what was observed: what a report shows beside its verdict."""
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sleuth.core.history import History, Seen
-from sleuth.core.observation import ArrayFacts, Evaluation, LossCall, Settings, Split, Step
+from sleuth.core.observation import Architecture, ArrayFacts, Evaluation, LossCall, Parameter, Settings, Split, Step
 from sleuth.core.trial import InitialLoss, Overfit, RangeTest
 
 # A reader takes in about this many labels or inputs at a glance; JSON keeps the counts of all others.
 MOST_LISTED = 12
+# A table that can still be scrolled through.
+MOST_LAYERS = 500
 
 
 def facts_of(history: History) -> dict[str, Any]:
     """Only what was seen: a fact that is not there was not observed."""
     seen = Seen(history)
-    parts = (_data(seen), _settings(seen), _start(seen), _one_batch(seen), _training(seen), _rate(seen))
+    parts = (_data(seen), _settings(seen), _architecture(seen), _start(seen), _one_batch(seen), _training(seen), _rate(seen))
     return {key: value for part in parts for key, value in part.items() if value is not None}
 
 
@@ -53,7 +56,29 @@ def _settings(seen: Seen) -> dict[str, Any]:
         "loss": settings.loss,
         "optimiser": settings.optimiser,
         "lr": _finite(settings.lr),
+        "optimiser_options": {str(k): v for k, v in settings.optimiser_options.items()} or None,
+        "machine": dict(settings.machine) or None,
     }
+
+
+def _architecture(seen: Seen) -> dict[str, Any]:
+    architecture = seen.maybe(Architecture)
+    if architecture is None:
+        return {}
+    held: dict[str, list[Parameter]] = defaultdict(list)
+    for parameter in architecture.parameters:
+        held[parameter.layer].append(parameter)
+    layers = [
+        {
+            "path": layer.path,
+            "kind": layer.kind,
+            "shapes": [list(p.shape) for p in held[layer.path]],
+            "parameters": sum(p.size for p in held[layer.path]),
+            "trainable": sum(p.size for p in held[layer.path] if p.trainable),
+        }
+        for layer in architecture.layers[:MOST_LAYERS]
+    ]
+    return {"architecture": {"count": len(architecture.layers), "layers": layers}}
 
 
 def _start(seen: Seen) -> dict[str, Any]:

@@ -24,7 +24,7 @@ class Group:
 
     batches: Sequence[Passed]
     samples: int  # that passed by in one pass at most, kept or not
-    of_its_own: bool = True  # False: copies of somewhere, it may be of the training data
+    of_its_own: bool = True  # False: of somewhere, it may be of several places, the training data among them
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,8 @@ class Kept:
     validation: Sequence[Group] = ()
     first_positions: Sequence[Sequence[int]] = ()  # of the first batch of each epoch, where a sampler told them
     available: int | None = None  # samples of the data set that training draws from, where that is known
+    fed_anew: bool = False  # each step was given a batch made for it, not the arrays of the step before once more
     callable: bool = True  # the model is called once a batch
     at_start: bool = False
+    forbidden: str = ""  # why the model must not be called any more
     remarks: tuple[str, ...] = ()

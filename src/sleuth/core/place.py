@@ -4,6 +4,8 @@ import os
 import sys
 import sysconfig
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType, TracebackType
 
@@ -11,6 +13,21 @@ from sleuth.core.location import Location, locate
 
 SLEUTH = str(Path(__file__).parents[1]) + os.sep
 LIBRARIES = tuple(sysconfig.get_paths()[key] for key in ("purelib", "platlib", "stdlib"))
+
+# While a line of the user's is done again by us: which one.
+DONE_AGAIN: list[Location] = []
+
+
+@contextmanager
+def done_again(line: Location | None) -> Iterator[None]:
+    if line is None:
+        yield
+        return
+    DONE_AGAIN.append(line)
+    try:
+        yield
+    finally:
+        DONE_AGAIN.pop()
 
 
 def is_users(file: str, foreign: tuple[str, ...] = ()) -> bool:
@@ -21,6 +38,8 @@ def is_users(file: str, foreign: tuple[str, ...] = ()) -> bool:
 
 def current_location(foreign: tuple[str, ...] = ()) -> Location | None:
     """The innermost user's line below the sleuth function that runs the user's code, seen from a listener."""
+    if DONE_AGAIN:
+        return DONE_AGAIN[-1]
     frame: FrameType | None = sys._getframe(1)
     here = frame.f_code.co_filename if frame else ""
     while frame is not None and frame.f_code.co_filename == here:

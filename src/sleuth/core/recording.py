@@ -10,11 +10,11 @@ import numpy as np
 from sleuth.core.errors import UnusableInput
 from sleuth.core.observation import Role
 from sleuth.core.scene import Scene
-from sleuth.core.statistics import COLUMNS
+from sleuth.core.statistics import COLUMNS, EXPONENT_BINS
 
 
 class Curve(NamedTuple):
-    """NaN where nothing, or nothing finite, was seen."""
+    """NaN where what was seen is not finite; a step of which nothing was seen is not there."""
 
     steps: np.ndarray
     values: np.ndarray
@@ -53,6 +53,24 @@ class Table:
 DERIVED = ("std", "rms", "norm")
 
 
+@dataclass(frozen=True)
+class Grid:
+    """One number of each of several layers over the steps: `values[step, layer]`. NaN where it was not seen."""
+
+    steps: np.ndarray
+    paths: tuple[str, ...]
+    values: np.ndarray
+
+
+@dataclass(frozen=True)
+class Histograms:
+    """How many values of a tensor were of which size: `counts[step, tensor, bin]`, in the bins of core.statistics' exponents."""
+
+    steps: np.ndarray
+    paths: tuple[str, ...]
+    counts: np.ndarray
+
+
 class Recording(ABC):
     @abstractmethod
     def curves(self) -> dict[str, Curve]:
@@ -63,6 +81,14 @@ class Recording(ABC):
 
     @abstractmethod
     def statistics(self, role: Role) -> Table: ...
+
+    @abstractmethod
+    def silent(self) -> Grid:
+        """Of the layers whose units were looked at: the share of units that put out nothing but zeros."""
+
+    @abstractmethod
+    def histograms(self, role: Role, most: int) -> Histograms:
+        """At no more than so many moments, evenly spread over those that were seen."""
 
     @abstractmethod
     def scenes(self) -> tuple[int, ...]:
@@ -82,6 +108,19 @@ def curves_as_dataframe(curves: Mapping[str, Curve]) -> Any:
 
 def empty_table() -> Table:
     return Table(np.zeros(0, dtype=np.int64), (), COLUMNS, np.zeros((0, 0, len(COLUMNS))))
+
+
+def empty_grid() -> Grid:
+    return Grid(np.zeros(0, dtype=np.int64), (), np.zeros((0, 0)))
+
+
+def empty_histograms() -> Histograms:
+    return Histograms(np.zeros(0, dtype=np.int64), (), np.zeros((0, 0, EXPONENT_BINS), dtype=np.int64))
+
+
+def evenly(count: int, most: int) -> list[int]:
+    """At most `most` places of `count`, the first and the last among them."""
+    return sorted({int(place) for place in np.linspace(0, count - 1, min(count, most)).round()}) if count else []
 
 
 def _pandas() -> Any:

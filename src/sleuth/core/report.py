@@ -41,6 +41,7 @@ class Report:
     views: Mapping[str, Callable[["Report"], str]] = field(default_factory=dict, repr=False, compare=False)
     ignored_at: Mapping[str, Location] = field(default_factory=dict)  # of those ignored on the user's own line
     record: Recording | None = field(default=None, repr=False, compare=False)  # of a run: everything, not only what was judged
+    remembered: Recording | None = field(default=None, repr=False, compare=False)  # what was judged, of whatever was examined
 
     @property
     def status(self) -> str:
@@ -94,7 +95,12 @@ class Report:
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
 
     def to_html(self) -> str:
+        """A page of its own, with charts: it needs nothing from the network."""
         return self.views[".html"](self)
+
+    def to_fragment(self) -> str:
+        """For a page around it, as in a notebook: without charts and scripts."""
+        return self.views["notebook"](self)
 
     def to_text(self) -> str:
         return self.views[".txt"](self)
@@ -148,7 +154,7 @@ class Report:
         print(self.views["terminal"](self))
 
     def _repr_html_(self) -> str:
-        return self.to_html()
+        return self.to_fragment()
 
 
 def _finding(finding: Finding) -> dict[str, Any]:

@@ -11,6 +11,10 @@ SURE = 5.0
 # Rounding of a bound in float32; half precision keeps three digits.
 ROUNDING = 1e-5
 HALF_ROUNDING = 5e-3
+# Below, columns look alike by chance.
+LEAST_ROWS = 64
+# Of a table whose columns are compared with each other.
+MOST_COLUMNS = 128
 # Spreads that are drawn whatever the width, as in GPT and DCGAN.
 USUAL_STD = (0.02, 0.01)
 
@@ -38,6 +42,21 @@ def normal_draw(values: np.ndarray, fans: Iterable[int]) -> bool:
     tails = float(np.mean(((values - mean) / spread) ** 4))
     known = any(abs(spread / std - 1) <= SURE * (0.5 / n) ** 0.5 for std in _spreads(fans))
     return known and abs(tails - 3) <= SURE * (24 / n) ** 0.5
+
+
+def table_draw(values: np.ndarray) -> bool:
+    """Rows of numbers that know nothing of each other, all columns alike, whatever their spread: vectors that somebody learned
+    have columns of different size and middle, and columns that go together."""
+    rows, spread = len(values), float(np.std(values))
+    if values.ndim != 2 or rows < LEAST_ROWS or spread == 0:
+        return False
+    middles = np.abs(values.mean(axis=0)) * rows**0.5 / spread
+    spreads = np.abs(values.std(axis=0) / spread - 1) * (2 * rows) ** 0.5
+    tails = float(np.mean((values / spread) ** 4))
+    together = np.corrcoef(values[:, :MOST_COLUMNS], rowvar=False) * rows**0.5 if values.shape[1] > 1 else np.zeros((1, 1))
+    alike = middles.max() <= SURE and spreads.max() <= SURE
+    drawn = min(abs(tails - 3), abs(tails - 1.8)) <= SURE * (24 / values.size) ** 0.5
+    return bool(alike and drawn and np.abs(together - np.diag(np.diag(together))).max() <= SURE)
 
 
 def fans_of(shape: tuple[int, ...]) -> tuple[int, int]:

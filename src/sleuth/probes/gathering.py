@@ -1,40 +1,33 @@
 """Batches that passed by, put together to a data set: each sample once, in the order of its data set where that is known."""
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from sleuth.core.adapter import Adapter
 from sleuth.core.batch_facts import numbers
-from sleuth.core.kept import Group, Kept, Passed
+from sleuth.core.kept import Passed
 from sleuth.core.tree import leaves, map_arrays
 from sleuth.probes.fingerprint import fingerprints
-
-# Validation data of which so many were met in training, against what training data itself would show, is training data that
-# somebody measures on.
-TRAINING_ITSELF = 0.9
 
 
 @dataclass(frozen=True)
 class Gathered:
     """`arrays`: one row a sample; None where the batches do not fit together."""
 
-    batches: list[Any]  # (inputs, target) as they came
+    passed: list[Passed]  # batches of one form, in the order of their steps
+    prints: list[np.ndarray]  # of the samples by their inputs, a batch each; empty where there is none a sample
     arrays: Any = None
     form: "Form | None" = None
-    prints: np.ndarray = field(default_factory=lambda: np.array([], dtype=np.uint64))  # of the samples, by their inputs
     positioned: bool = False
+    samples: int = 0  # that `arrays` hold
 
-    def __len__(self) -> int:
-        return len(self.prints)
-
-
-@dataclass(frozen=True)
-class Validation:
-    gathered: Gathered
-    of_its_own: bool
+    @property
+    def all_prints(self) -> np.ndarray:
+        return np.concatenate(self.prints) if self.prints else np.array([], dtype=np.uint64)
 
 
 @dataclass(frozen=True)
@@ -57,22 +50,38 @@ class Place:
 
 
 def gather(batches: Sequence[Passed], adapter: Adapter) -> Gathered:
-    raws = [p.parts.raw for p in batches]
-    form = _form(batches[0], adapter)
-    flat = [[a for _, a in leaves((p.parts.inputs, p.parts.target), adapter.is_array)] for p in batches]
-    if form is None or not _fit_together(flat):
-        return Gathered(raws)
+    passed = _of_one_form(batches, adapter)
+    prints = [_prints(p, adapter) for p in passed]
+    form = _form(passed[0], adapter)
+    flat = [_flat(p, adapter) for p in passed]
+    if form is None or not _fit_together(flat) or (form.target is not None and _counts_samples(flat, adapter)):
+        return Gathered(passed, prints)
     arrays = [adapter.like(np.concatenate([adapter.values(row[i]) for row in flat]), flat[0][i]) for i in range(len(flat[0]))]
-    inputs = len(arrays) - (form.target is not None)
-    values = [n.values for a in arrays[:inputs] for n in numbers(a, adapter)]
-    prints, _ = fingerprints(values) if values else (np.array([], dtype=np.uint64), None)
-    positions = [p.positions for p in batches]
-    known = [p for p in positions if p is not None]
-    positioned = len(known) == len(positions) and sum(map(len, known)) == len(arrays[0])
-    _, first = np.unique(np.concatenate(known) if positioned else prints, return_index=True)
+    known = [p.positions for p in passed if p.positions is not None]
+    positioned = len(known) == len(passed) and sum(map(len, known)) == len(arrays[0])
+    names = np.concatenate(known if positioned else prints)
+    _, first = np.unique(names if len(names) == len(arrays[0]) else np.arange(len(arrays[0])), return_index=True)
     rows = first if positioned else np.sort(first)
     chosen = tuple(a[rows] for a in arrays)
-    return Gathered(raws, chosen if len(chosen) > 1 else chosen[0], form, prints[rows], positioned)
+    return Gathered(passed, prints, chosen if len(chosen) > 1 else chosen[0], form, positioned, len(rows))
+
+
+def _of_one_form(batches: Sequence[Passed], adapter: Adapter) -> list[Passed]:
+    """By their steps. A target may be missing here and there, or a model be given something else now and then: most count."""
+    forms = [tuple(path for path, _ in leaves((p.parts.inputs, p.parts.target), adapter.is_array)) for p in batches]
+    usual = Counter(forms).most_common(1)[0][0]
+    return sorted((p for p, form in zip(batches, forms, strict=True) if form == usual), key=lambda p: p.step)
+
+
+def _prints(passed: Passed, adapter: Adapter) -> np.ndarray:
+    values = [n.values for n in numbers(passed.parts.inputs, adapter) if n.values.ndim]
+    if not values or len({len(v) for v in values}) > 1:
+        return np.array([], dtype=np.uint64)
+    return fingerprints(values)[0]
+
+
+def _flat(passed: Passed, adapter: Adapter) -> list[Any]:
+    return [a for _, a in leaves((passed.parts.inputs, passed.parts.target), adapter.is_array)]
 
 
 def _form(passed: Passed, adapter: Adapter) -> Form | None:
@@ -89,28 +98,18 @@ def _form(passed: Passed, adapter: Adapter) -> Form | None:
     return Form(inputs, None if passed.parts.target is None else count)
 
 
+def _counts_samples(flat: list[list[Any]], adapter: Adapter) -> bool:
+    """Is each sample's target its place in the batch, as where pairs are told from the rest of their batch? Then a batch is what
+    it is only as a whole."""
+    targets = [adapter.values(row[-1]) for row in flat]
+    return all(len(t) > 1 and t.shape == (len(t),) and np.array_equal(t, np.arange(len(t))) for t in targets)
+
+
 def _fit_together(flat: list[list[Any]]) -> bool:
     first = flat[0]
     for row in flat:
-        if len(row) != len(first) or len({a.shape[0] if len(a.shape) else 0 for a in row}) != 1:
+        if len({a.shape[0] if len(a.shape) else 0 for a in row}) != 1:
             return False
         if any(a.shape[1:] != b.shape[1:] or a.dtype != b.dtype for a, b in zip(row, first, strict=True)):
             return False
     return bool(first) and len(first[0].shape) > 0
-
-
-def validation_of(kept: Kept, train: Gathered, adapter: Adapter) -> Validation | None:
-    """The source that was looked at most, without those that are the training data itself."""
-    best: Validation | None = None
-    for group in sorted(kept.validation, key=lambda g: -len(g.batches)):
-        found = gather(group.batches, adapter)
-        if not len(found) or not len(train) or not _is_training(group, found, train, kept.available):
-            best = best or Validation(found, group.of_its_own)
-    return best
-
-
-def _is_training(group: Group, found: Gathered, train: Gathered, available: int | None) -> bool:
-    """As many of these samples were met in training as if they were the training samples themselves."""
-    met = float(np.isin(found.prints, train.prints).mean())
-    there = max(group.samples, len(found), 1)
-    return met >= TRAINING_ITSELF * min(1.0, len(train) / max(there, min(available or there, there)))

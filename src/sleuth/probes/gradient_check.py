@@ -42,17 +42,17 @@ FLAT = 1e-12
     needs=("forward", "loss", "backward"),
 )
 def gradient_check(lab: Lab) -> Iterator[Observation]:
-    surface = _surface(lab)
-    together = [_compare(lab, surface, tuple(surface.gradients)) for _ in range(2)]
+    surface = surface_of(lab)
+    together = [compare(lab, surface, tuple(surface.gradients)) for _ in range(2)]
     smooth = [s for s in together if s is not None]
     if smooth and all(s.error <= max(RIGHT, 3 * s.noise) and s.noise < WAVERING for s in smooth):
-        yield GradientCheck(tuple(_summed(path, smooth) for path in list(surface.gradients)[:MOST_PARAMETERS]), True)
+        yield GradientCheck(tuple(summed(path, smooth) for path in list(surface.gradients)[:MOST_PARAMETERS]), True)
         return
     found = []
-    for path in _chosen(list(surface.gradients)):
-        slopes = [_compare(lab, surface, (path,)) for _ in range(DIRECTIONS)]
+    for path in evenly(list(surface.gradients)):
+        slopes = [compare(lab, surface, (path,)) for _ in range(DIRECTIONS)]
         if all(s is not None for s in slopes):
-            found.append(_summed(path, [s for s in slopes if s is not None]))
+            found.append(summed(path, [s for s in slopes if s is not None]))
     yield GradientCheck(tuple(found), True)
 
 
@@ -87,7 +87,7 @@ class Slope:
         return abs(self.analytic - self.numeric) / max(abs(self.analytic), abs(self.numeric))
 
 
-def _surface(lab: Lab) -> Surface:
+def surface_of(lab: Lab) -> Surface:
     bench = lab.bench.double()
     rng = lab.rng
     for path in bench.paths():
@@ -118,7 +118,7 @@ def _gradients(lab: Lab, bench: Bench, state: Any) -> tuple[Parts, Gradients]:
     raise Unsupported(f"the model does not compute in float64: {type(error).__name__}: {reason}")
 
 
-def _compare(lab: Lab, surface: Surface, paths: tuple[str, ...]) -> Slope | None:
+def compare(lab: Lab, surface: Surface, paths: tuple[str, ...]) -> Slope | None:
     """Slopes along one direction; None where the loss is flat or has a kink there."""
     lab.tick()
     direction = {path: _direction(surface, path) for path in paths}
@@ -160,14 +160,14 @@ def _size(values: np.ndarray) -> float:
     return max(float(np.sqrt(np.mean(values**2))) if values.size else 0.0, 1e-2)
 
 
-def _chosen(paths: list[str]) -> list[str]:
+def evenly(paths: list[str], most: int = MOST_PARAMETERS) -> list[str]:
     """Spread evenly over the model, first and last included."""
-    if len(paths) <= MOST_PARAMETERS:
+    if len(paths) <= most:
         return paths
-    return [paths[i] for i in np.linspace(0, len(paths) - 1, MOST_PARAMETERS).round().astype(int)]
+    return [paths[i] for i in np.linspace(0, len(paths) - 1, most).round().astype(int)]
 
 
-def _summed(path: str, slopes: list[Slope]) -> GradientError:
+def summed(path: str, slopes: list[Slope]) -> GradientError:
     """The mildest direction speaks: a mismatch counts only where every direction shows it."""
     mildest = min(slopes, key=lambda s: s.error)
     ratios = [s.analytic / s.numeric for s in slopes]

@@ -56,7 +56,15 @@ def planned_rate(lab: Lab) -> float | None:
     return float(planned) if isinstance(planned, int | float) else None
 
 
-def sweep(lab: Lab, batches: Sequence[Parts], stop: Callable[[], bool], steps: int = STEPS) -> Sweep:
+def sweep(
+    lab: Lab,
+    batches: Sequence[Parts],
+    stop: Callable[[], bool],
+    steps: int = STEPS,
+    *,
+    lowest: float = LOWEST,
+    highest: float = HIGHEST,
+) -> Sweep:
     """Train on while the rate rises exponentially. The caller restores the bench.
 
     Each loss is set against that of the same batch before the first step, so that easy and hard batches look alike.
@@ -66,7 +74,7 @@ def sweep(lab: Lab, batches: Sequence[Parts], stop: Callable[[], bool], steps: i
     usual = float(np.mean(before))
     rates: list[float] = []
     losses: list[float] = []
-    for step, rate in enumerate(np.geomspace(LOWEST, HIGHEST, steps)):
+    for step, rate in enumerate(np.geomspace(lowest, highest, steps)):
         if stop():
             break
         lab.bench.set_lr(float(rate))

@@ -29,7 +29,7 @@ def trunk(lab: Lab) -> Iterator[Observation]:
     matrices = [p for p in _known(architecture) if p.family in WEIGHTY and len(p.shape) >= 2]
     if all(p.trainable for p in matrices):
         raise Unsupported("no layer is frozen")
-    used = _in_order_of_use(lab, matrices)
+    used = in_order_of_use(lab, matrices)
     first = next((i for i, p in enumerate(used) if p.trainable), len(used))
     stretch, behind = used[:first], used[first:]
     if not stretch or not behind or not all(p.trainable for p in behind):
@@ -50,7 +50,7 @@ def _known(architecture: Architecture) -> list[Parameter]:
     return [p for p in architecture.parameters if p.family in (*WEIGHTY, *NORMS) and p.tied_to is None and p.size]
 
 
-def _in_order_of_use(lab: Lab, matrices: list[Parameter]) -> list[Parameter]:
+def in_order_of_use(lab: Lab, matrices: list[Parameter]) -> list[Parameter]:
     order = {path: i for i, path in enumerate(_sizes(lab, training=True))}
     return sorted((p for p in matrices if p.layer in order), key=lambda p: order[p.layer])
 
@@ -71,7 +71,7 @@ def _feeds(lab: Lab, frozen: Parameter, learning: Parameter) -> bool:
     snapshot = lab.bench.snapshot()
     try:
         before = _sizes(lab, training=False)
-        values = _values(lab, frozen.path)
+        values = values_of(lab, frozen.path)
         lab.bench.write(frozen.path, values.reshape(-1)[::-1].reshape(values.shape).copy())
         after = _sizes(lab, training=False)
     finally:
@@ -79,7 +79,7 @@ def _feeds(lab: Lab, frozen: Parameter, learning: Parameter) -> bool:
     return before.get(learning.layer) != after.get(learning.layer)
 
 
-def _values(lab: Lab, path: str) -> np.ndarray:
+def values_of(lab: Lab, path: str) -> np.ndarray:
     return lab.adapter.values(lab.bench.parameter(path))
 
 
@@ -106,7 +106,7 @@ def _mark(lab: Lab, architecture: Architecture) -> str | None:
 
 
 def _norm(lab: Lab, parameters: list[Parameter]) -> list[str] | None:
-    values = [(p.path.rpartition(".")[2], _values(lab, p.path)) for p in parameters]
+    values = [(p.path.rpartition(".")[2], values_of(lab, p.path)) for p in parameters]
     same = all(np.all(v == (0.0 if name == "bias" else 1.0)) for name, v in values)
     return ["norm"] if same else None
 
@@ -117,7 +117,7 @@ def _weights(lab: Lab, parameters: list[Parameter], hidden: int | None) -> list[
     fans = [f for p in parameters if len(p.shape) >= 2 for f in fans_of(p.shape)]
     fans += [hidden] if isinstance(hidden, int) else []
     for p in parameters:
-        values = _values(lab, p.path).astype(np.float64)
+        values = values_of(lab, p.path).astype(np.float64)
         if len(p.shape) < 2:
             marks += [] if values.any() else ["zeros"]
             if values.any() and not within_bounds(values, fans):

@@ -126,11 +126,41 @@ class Run:
         for row in self.rows(f"{LOG} WHERE kind = ? ORDER BY number", kind):
             yield self._logged(row)
 
+    def frame(self, number: int) -> Frame:
+        (row,) = self.rows(f"{FRAMES} WHERE number = ?", number)
+        return self._frame(row)
+
     def steps(self) -> Iterator[Step]:
         yield from self.logged("Step")
         if self._has_steps:
             for row in self.rows(f"{STEPS} ORDER BY number"):
                 yield self._step(row)
+
+    def count_steps(self) -> int:
+        tables = ["log WHERE kind = 'Step'", *(["steps"] if self._has_steps else [])]
+        return sum(count for table in tables for (count,) in self.rows(f"SELECT count(*) FROM {table}"))
+
+    def steps_after(self, number: int) -> Iterator[tuple[int, Step]]:
+        """With their numbers: whoever follows a run that goes on asks again from the last one."""
+        for row in self.rows(f"{LOG} WHERE kind = 'Step' AND number > ? ORDER BY number", number):
+            yield row[0], decode(row[2])
+        if self._has_steps:
+            for row in self.rows(f"{STEPS} WHERE number > ? ORDER BY number", number):
+                yield row[0], self._step(row)
+
+    def notes_after(self, number: int, kinds: tuple[str, ...]) -> Iterator[tuple[int, Any]]:
+        marks = ", ".join("?" * len(kinds))
+        for row in self.rows(f"{LOG} WHERE kind IN ({marks}) AND number > ? ORDER BY number", *kinds, number):
+            yield row[0], self._logged(row)
+
+    def frames_after(self, number: int, role: Role, most: int) -> list[tuple[int, int, int, bytes]]:
+        """Number, step, the text of its paths, and the packed statistics."""
+        query = "SELECT number, step, paths, body FROM frames WHERE role = ? AND number > ? ORDER BY number LIMIT ?"
+        return self.rows(query, role.value, number, most)
+
+    def last_step(self) -> Step | None:
+        latest = self.rows("SELECT max(number) FROM steps")[0][0] if self._has_steps else None
+        return next((step for _, step in self.steps_after(latest - 1)), None) if latest is not None else None
 
     @property
     def _version(self) -> int:

@@ -4,6 +4,7 @@ import dataclasses
 import struct
 import zlib
 from collections.abc import Callable, Hashable, Mapping
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from sleuth.core.statistics import COLUMNS, EXPONENT_BINS, pack, unpack
 
 NUMBERS = ("step", "optimiser", "loss", "lr", "gradient_norm", "clipped_norm", "memory_bytes")
 REST = tuple(f.name for f in dataclasses.fields(Step) if f.name not in (*NUMBERS, "seconds"))
+_numbers_of, _rest_of = attrgetter(*NUMBERS), attrgetter(*REST)
 LARGEST = 2**62  # of SQLite's whole numbers, with room
 
 Row = tuple[Any, ...]
@@ -21,18 +23,33 @@ Keep = Callable[[Hashable, Callable[[], Any]], int]
 Recall = Callable[[int], Any]
 
 
-def step_row(step: Step, keep: Keep) -> Row:
-    """There is one a step of the training: what is always the same is not even made into a dictionary."""
-    values = vars(step)
-    numbers = tuple(values[name] for name in NUMBERS)
-    odd = tuple(name for name, value in zip(NUMBERS, numbers, strict=True) if not _is_plain(value))
-    seconds = step.seconds
-    rest = tuple(_key(values[name]) for name in REST)
-    key = (odd, tuple(values[name] for name in odd), *rest, *seconds)
-    text = keep(key, lambda: {**{name: values[name] for name in (*REST, *odd)}, "phases": tuple(seconds)})
-    if odd:
-        numbers = tuple(None if name in odd else value for name, value in zip(NUMBERS, numbers, strict=True))
-    return (*numbers, struct.pack(f"<{len(seconds)}d", *seconds.values()), text)
+class StepRows:
+    """There is one a step of the training: what is as in the step before is not even looked up."""
+
+    def __init__(self, keep: Keep) -> None:
+        self._keep = keep
+        self._before: tuple[Any, ...] = ()
+        self._text = 0
+
+    def row(self, step: Step) -> Row:
+        numbers, seconds = _numbers_of(step), step.seconds
+        rest = (*_rest_of(step), *seconds)
+        if not all(map(_is_plain, numbers)):
+            return self._odd(step, numbers)
+        if rest != self._before:
+            self._text = self._kept(step, ())
+            self._before = rest
+        return (*numbers, struct.pack(f"<{len(seconds)}d", *seconds.values()), self._text)
+
+    def _odd(self, step: Step, numbers: tuple[Any, ...]) -> Row:
+        odd = tuple(name for name, value in zip(NUMBERS, numbers, strict=True) if not _is_plain(value))
+        plain = tuple(None if name in odd else value for name, value in zip(NUMBERS, numbers, strict=True))
+        return (*plain, struct.pack(f"<{len(step.seconds)}d", *step.seconds.values()), self._kept(step, odd))
+
+    def _kept(self, step: Step, odd: tuple[str, ...]) -> int:
+        values = vars(step)
+        key = (odd, tuple(values[name] for name in odd), *map(_key, _rest_of(step)), *step.seconds)
+        return self._keep(key, lambda: {**{name: values[name] for name in (*REST, *odd)}, "phases": tuple(step.seconds)})
 
 
 def step_of(row: Row, recall: Recall) -> Step:

@@ -12,7 +12,7 @@ import numpy as np
 
 from sleuth.core.observation import Frame, Observation, Step
 from sleuth.store.codec import encode
-from sleuth.store.rows import Row, frame_row, step_row
+from sleuth.store.rows import Row, StepRows, frame_row
 from sleuth.store.schema import TABLES, VERSION
 
 # With the time between two drains and some delay it stays below the second that a killed process may lose.
@@ -47,6 +47,7 @@ class Writer:
         self._given_up = 0  # observations that were not kept either
         self._number = 0
         self._texts: dict[Hashable, int] = {}
+        self._step_rows = StepRows(self._keep)
         self._last_text = 0
         self._waiting: dict[str, list[Row]] = {table: [] for table in INSERTS}
         self._bytes = 0
@@ -72,7 +73,7 @@ class Writer:
                 self._waiting["frames"].append(row)
                 self._bytes += STEP_BYTES + seen.table.nbytes
             elif isinstance(seen, Step):
-                self._waiting["steps"].append((self._number, *step_row(seen, self._keep)))
+                self._waiting["steps"].append((self._number, *self._step_rows.row(seen)))
                 self._bytes += STEP_BYTES
             else:
                 self._put("log", (self._number, getattr(seen, "step", None), type(seen).__name__, encode(seen)))

@@ -11,6 +11,10 @@ class CannotBuild(Exception):
     """This kit lacks a part that the case needs; the message is printed in the matrix."""
 
 
+class Elsewhere(CannotBuild):
+    """Nor can any other kit: the machine lacks something, such as an accelerator."""
+
+
 class Kit(ABC):
     """Layers, data, losses and optimisers under the same names in every framework.
 

@@ -11,6 +11,7 @@ import numpy as np
 from sleuth.adapters.numpy import stepping
 from sleuth.adapters.numpy.anatomy import Parameters, holders, layers
 from sleuth.core.location import Location, locate
+from sleuth.core.machine import machine
 from sleuth.core.observation import Architecture, Layer, Parameter, Settings
 from sleuth.core.subject import Subject
 
@@ -63,6 +64,7 @@ def settings(subject: Subject) -> Settings:
         parameter_dtype=max(set(dtypes), key=dtypes.count) if dtypes else None,
         foreign_parameters=sum(id(a) not in own for a in held or ()),
         versions={"numpy": np.__version__, "python": sys.version.split()[0]},
+        machine=machine(),
     )
 
 

@@ -10,7 +10,10 @@ import torch
 from sleuth.adapters.torch import architecture, cuts, flow, measuring, replay, sources, state, workers
 from sleuth.adapters.torch.arrays import to_numpy
 from sleuth.adapters.torch.bench import TorchBench, open_bench
+from sleuth.adapters.torch.costs.costs import TorchProfiles
 from sleuth.adapters.torch.failures.crash import Known, explain_crash
+from sleuth.adapters.torch.inspecting.inspecting import TorchInspects
+from sleuth.adapters.torch.overhearing import TorchOverhears
 from sleuth.adapters.torch.substitution import answers_changed
 from sleuth.adapters.torch.watching.discovery import Discovery
 from sleuth.adapters.torch.watching.watching import TorchWatching
@@ -42,7 +45,22 @@ from sleuth.core.subject import Parts, Subject
 from sleuth.core.trial import Connection, Flow
 
 
-class TorchAdapter(Adapter, Describes, Discovers, Employs, Explains, Orders, Replays, Steps, Substitutes, Traces, Watches):
+class TorchAdapter(
+    TorchInspects,
+    TorchOverhears,
+    TorchProfiles,
+    Adapter,
+    Describes,
+    Discovers,
+    Employs,
+    Explains,
+    Orders,
+    Replays,
+    Steps,
+    Substitutes,
+    Traces,
+    Watches,
+):
     name = "torch"
 
     def claims(self, thing: Any) -> bool:

@@ -1,6 +1,7 @@
 """Describing a torch model and its optimiser."""
 
 import inspect
+import sys
 import re
 from collections.abc import Iterator, ValuesView
 from functools import partial
@@ -10,7 +11,10 @@ from typing import Any
 import torch
 from torch import nn
 
+from sleuth.adapters.torch.watching import construction
+from sleuth.adapters.torch.written import freezing_line, layer_line, weight_line
 from sleuth.core.location import Location, locate
+from sleuth.core.machine import machine
 from sleuth.core.observation import Architecture, Layer, Parameter, Settings, Stray
 from sleuth.core.subject import Subject
 
@@ -89,10 +93,13 @@ def family_of(module: nn.Module) -> str:
 def describe(subject: Subject) -> Architecture:
     model: nn.Module = subject.model
     held = _held_by(subject.optimizer)
-    layers = tuple(_layer(path, module) for path, module in model.named_modules() if path)
+    made = construction.made(subject.optimizer)
+    layers = tuple(_layer(model, path, module, made) for path, module in model.named_modules() if path)
     if not model._modules:
-        layers = (_layer("", model),)
-    return Architecture(layers, tuple(_parameters(model, held)), tuple(_strays(model, held or set())))
+        layers = (_layer(model, "", model, made),)
+    parameters = tuple(_parameters(model, held))
+    frozen_at = None if all(p.trainable for p in parameters) else freezing_line(sys._getframe(1))
+    return Architecture(layers, parameters, tuple(_strays(model, held or set())), frozen_at)
 
 
 def settings(subject: Subject) -> Settings:
@@ -116,9 +123,17 @@ def settings(subject: Subject) -> Settings:
         lr=lr,
         optimiser_options=options,
         parameter_dtype=str(max(set(dtypes), key=dtypes.count)).removeprefix("torch.") if dtypes else None,
+        default_dtype=str(torch.get_default_dtype()).removeprefix("torch."),
         foreign_parameters=foreign,
         versions={"torch": torch.__version__},
+        machine={**machine(), "threads": str(torch.get_num_threads()), "device": _devices(subject.model)},
     )
+
+
+def _devices(model: nn.Module) -> str:
+    kinds = sorted({p.device.type for p in model.parameters()})
+    names = {kind: torch.cuda.get_device_name() for kind in kinds if kind == "cuda"}
+    return ", ".join(f"{kind} ({names[kind]})" if kind in names else kind for kind in kinds)
 
 
 def loss_name(subject: Subject) -> str | None:
@@ -141,7 +156,7 @@ def _held_by(optimiser: Any) -> set[int] | None:
     return {id(p) for group in optimiser.param_groups for p in group["params"]}
 
 
-def _layer(path: str, module: nn.Module) -> Layer:
+def _layer(model: nn.Module, path: str, module: nn.Module, optimiser: construction.Made | None) -> Layer:
     values: dict[str, Any] = {}
     for attribute, word in SETTINGS.items():
         value = getattr(module, attribute, None)
@@ -152,19 +167,9 @@ def _layer(path: str, module: nn.Module) -> Layer:
         values["bias"] = isinstance(bias, torch.Tensor) or bias is True
     if (activation := ACTIVATIONS.get(type(module))) is not None:
         values["activation"] = activation
-    return Layer(path, type(module).__name__, family_of(module), values, _class_location(module))
-
-
-def _class_location(module: nn.Module) -> Location | None:
-    """Where the user wrote this class; None for torch's own."""
-    if type(module).__module__.startswith("torch."):
-        return None
-    try:
-        file = inspect.getsourcefile(type(module))
-        _, line = inspect.getsourcelines(type(module))
-    except (OSError, TypeError):
-        return None
-    return locate(file, line) if file else None
+    made = construction.made(module)
+    late = made is not None and optimiser is not None and made.order > optimiser.order
+    return Layer(path, type(module).__name__, family_of(module), values, layer_line(model, path), late)
 
 
 def _parameters(model: nn.Module, held: set[int] | None) -> Iterator[Parameter]:
@@ -185,6 +190,7 @@ def _parameters(model: nn.Module, held: set[int] | None) -> Iterator[Parameter]:
                 layer=prefix,
                 family=family_of(module),
                 tied_to=first.get(id(parameter)),
+                location=weight_line(model, path, parameter),
             )
             first.setdefault(id(parameter), path)
 

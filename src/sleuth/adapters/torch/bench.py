@@ -217,10 +217,18 @@ class TorchBench(Bench):
             return float(self._compute(batch))
 
     @quiet()
-    def gradients(self, batch: Parts) -> Gradients:
+    def compute(self, batch: Parts) -> torch.Tensor:
+        """The loss with its graph."""
+        return self._compute(batch)
+
+    def clear_gradients(self) -> None:
         self.model.zero_grad(set_to_none=True)
         if self.optimiser is not None:
             self.optimiser.zero_grad(set_to_none=True)
+
+    @quiet()
+    def gradients(self, batch: Parts) -> Gradients:
+        self.clear_gradients()
         self._latest = batch
         loss = self._compute(batch)
         loss.backward()
@@ -294,14 +302,27 @@ class TorchBench(Bench):
 
 
 class DoubleBench(TorchBench):
-    """Feeds float64: every floating input and target is widened on its way in."""
+    """Feeds float64: every floating input and target is widened on its way in, and what a model makes for itself, such as a
+    first hidden state, is float64 as well."""
 
     def _compute(self, batch: Parts) -> torch.Tensor:
         wide = Parts(*(_widen(part) for part in (batch.inputs, batch.target, batch.raw)))
-        return super()._compute(wide)
+        with _wide_by_default():
+            return super()._compute(wide)
 
     def forward(self, inputs: Any) -> Any:
-        return super().forward(_widen(inputs))
+        with _wide_by_default():
+            return super().forward(_widen(inputs))
+
+
+@contextmanager
+def _wide_by_default() -> Iterator[None]:
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
 
 
 def _ids_of(model: nn.Module, optimiser: Any) -> set[int]:

@@ -125,7 +125,10 @@ class CutNotes:
             return
         live = any(id(t) in self._live or t.requires_grad for t in given)
         if op.name in LEAVING:
-            self.left.append(Found(op.name, op.layer, op.location, frozenset(trail.roots)))
+            # Whoever takes the values out of the graph first, to hand them to NumPy elsewhere, does it there.
+            place = next((self.found[i] for i in sorted(trail.cuts) if not self.found[i].flat), None)
+            left = (op.layer, op.location) if place is None else (place.layer, place.location)
+            self.left.append(Found(op.name, *left, frozenset(trail.roots)))
         self._spread(op.name, op.layer, op.location, trail, live, given, [t for _, t in leaves(output, is_tensor)])
 
     def _spread(

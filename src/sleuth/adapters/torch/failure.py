@@ -6,6 +6,7 @@ from torch import nn
 
 from sleuth.adapters.torch.failures.backward import BACKWARD
 from sleuth.adapters.torch.failures.built import built_at
+from sleuth.adapters.torch.failures.given import INPUTS, given_at
 from sleuth.adapters.torch.failures.loading import LOADING
 from sleuth.adapters.torch.failures.losses import LOSSES
 from sleuth.adapters.torch.failures.operations import OPERATIONS
@@ -33,6 +34,8 @@ def explain(error: Exception, phase: str, model: nn.Module, ops: Sequence[Op] = 
     elif phase == "loss" and scene.path is not None:
         phase = "forward"
     explained = _explain(error, phase, scene) or Explained("other")
+    place = scene.location or _elsewhere(phase, scene)
+    other = explained.location or _resized(explained, scene)
     return Failure(
         phase=phase,
         error=type(error).__name__,
@@ -42,7 +45,8 @@ def explain(error: Exception, phase: str, model: nn.Module, ops: Sequence[Op] = 
         expected=explained.expected,
         got=explained.got,
         advice=explained.advice,
-        location=explained.location or scene.location or _elsewhere(phase, scene),
+        location=other or place,
+        raised=place if other is not None and other != place else None,
     )
 
 
@@ -54,6 +58,12 @@ def _explain(error: Exception, phase: str, scene: Scene) -> Explained | None:
         return next((e for table in tables if (e := table.explain(str(error), scene)) is not None), None)
     except Exception:  # a reading that fails must not hide what it reads
         return None
+
+
+def _resized(explained: Explained, scene: Scene) -> Location | None:
+    """A layer that takes another size than it gets is changed where it was made."""
+    again = explained.kind == "shape" and "make it " in (explained.advice or "")
+    return given_at(scene.module, *INPUTS) if again else None
 
 
 def _elsewhere(phase: str, scene: Scene) -> Location | None:

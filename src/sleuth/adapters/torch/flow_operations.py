@@ -71,6 +71,8 @@ def read(op: Op, data: list[torch.Tensor], weights: list[torch.Tensor], output: 
     family = FAMILIES.get(name, "other")
     if family in ("batchnorm", "norm", "dropout"):
         return _bound(op, name, family, made)
+    if family == "softmax":
+        return Reading(family, {"axis": softmax_axis(op, name, made.dim())})
     return Reading(family, {}, _unchanged(made) if family == "average" else None)
 
 
@@ -188,6 +190,15 @@ def _bound(op: Op, name: str, family: str, made: torch.Tensor) -> Reading:
         return Reading(family, {"p": float(given.get("p", 0.5)) if active else 0.0}, _unchanged(made))
     axes = _unchanged(made) if family == "batchnorm" else None
     return Reading(family, {"centres": 1} if _centres(name, given, made) else {}, axes)
+
+
+def softmax_axis(op: Op, name: str, axes: int) -> int:
+    place = 4 if name == "gumbel_softmax" else 1
+    axis = op.kwargs.get("dim", op.args[place] if len(op.args) > place else None)
+    if not isinstance(axis, int) or isinstance(axis, bool):
+        # Where nobody names one, torch takes this.
+        axis = -1 if name == "gumbel_softmax" else 0 if axes in (0, 1, 3) else 1
+    return axis % axes if axes else 0
 
 
 def _centres(name: str, given: Mapping[str, Any], made: torch.Tensor) -> bool:

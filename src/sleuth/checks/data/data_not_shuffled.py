@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
+from sleuth.core.location import Location
+from sleuth.core.loop import place_of
 from sleuth.core.stage import Confidence, Severity, Stage
 from sleuth.core.trial import Order
 
@@ -60,9 +62,10 @@ def data_not_shuffled(seen: Seen, *, few_runs: float = FEW_RUNS) -> Iterator[Evi
     if order.order_is_ours:
         yield NotExamined("no loader was given: sleuth itself draws the batches")
     elif _is_sorted(order, few_runs):
-        yield _sorted(order)
+        yield _sorted(order, place_of(seen, "made-loader"))
     elif order.epochs_in_same_order:
         yield Evidence(
+            location=place_of(seen, "made-loader"),
             summary="two epochs bring the same samples in the same order; their labels are well mixed",
             severity=Severity.HINT,
             confidence=Confidence.CERTAIN,
@@ -84,11 +87,12 @@ def _is_sorted(order: Order, few_runs: float) -> bool:
     return order.runs < few_runs * order.expected_runs and below > STANDARD_ERRORS * order.runs_std
 
 
-def _sorted(order: Order) -> Evidence:
+def _sorted(order: Order, place: Location | None) -> Evidence:
     what = "the target" if order.real_target else "the label"
     change = "crosses its mean" if order.real_target else "changes"
     alone = f"; {order.single_class_batches} of {order.batches} batches hold one class only" if not order.real_target else ""
     return Evidence(
+        location=place,
         summary=f"{what} {change} {order.runs - 1} times in {order.samples} samples where a random order would have "
         f"{order.expected_runs - 1:.0f} changes{alone}",
         numbers={

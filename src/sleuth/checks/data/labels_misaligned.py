@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
 from sleuth.core.stage import Confidence, Severity, Stage
-from sleuth.core.trial import Alignment, Moved
+from sleuth.core.trial import Alignment, Late, Moved
 
 # The error rate of the permutation test: at or below it the inputs tell something, and the labels belong.
 LEVEL = 0.01
@@ -83,6 +83,8 @@ def labels_misaligned(
         yield _moved(trial, moved)
         return
     if trial.p_value <= LEVEL or (trial.model_p_value is not None and trial.model_p_value <= LEVEL):
+        if trial.late is not None and _has_come_off(trial.late):
+            yield _late(trial, trial.late)
         return
     detectable = 1.0 if trial.detectable is None else trial.detectable
     if _validation_knows(trial, detectable):
@@ -152,6 +154,27 @@ def _contrast(trial: Alignment, detectable: float) -> Evidence:
         where="training targets",
         numbers=_numbers(trial),
         strength=(trial.validation_skill or 0) / detectable,
+    )
+
+
+def _has_come_off(late: Late) -> bool:
+    """What came last tells next to nothing, where as many samples of the beginning and of validation tell it plainly."""
+    plain = min(late.early_skill, late.validation_skill)
+    sure = max(late.early_p_value, late.validation_p_value) <= MOVED_LEVEL
+    return sure and plain >= 2 * MOVED_SKILL and late.skill <= IN_ORDER * plain
+
+
+def _late(trial: Alignment, late: Late) -> Evidence:
+    return Evidence(
+        summary=(
+            f"from step {late.since} on the inputs tell {_amount(late.skill)} of their labels ({late.samples} samples); as many "
+            f"of the beginning told {_amount(late.early_skill)}, of validation {_amount(late.validation_skill)}"
+        ),
+        where="training targets",
+        numbers={**_numbers(trial), "since": late.since, "late_skill": late.skill, "early_skill": late.early_skill},
+        first_step=late.since,
+        fix="Look at what the source does once it wraps around, is refilled or read on: put inputs and labels in by one index.",
+        strength=min(late.early_skill, late.validation_skill) / MOVED_SKILL,
     )
 
 

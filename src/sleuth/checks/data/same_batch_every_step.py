@@ -1,13 +1,19 @@
 """The loop keeps feeding one batch."""
 
 from collections.abc import Iterator
+from statistics import median
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
+from sleuth.core.loop import place_of
+from sleuth.core.observation import Evaluation, Split, Step
 from sleuth.core.stage import Confidence, Severity, Stage
 from sleuth.core.trial import Feeding
 
 # Two equal batches may be a slip; from three on the source stands still.
 LEAST_BATCHES = 3
+# Other samples are answered so many times worse, by the loss: the batch was learned by heart and nothing else.
+LEARNED_BY_HEART = 3.0
+RECENT = 16
 
 
 @check(
@@ -59,9 +65,10 @@ def same_batch_every_step(seen: Seen, *, least_batches: int = LEAST_BATCHES) -> 
     trial = seen.one(Feeding)
     if trial.batches < least_batches or trial.distinct > 1:
         return
-    severity, confidence = _weight(trial)
+    severity, confidence = _weight(trial) if not trial.by_hand else _weight_by_hand(seen)
     yield Evidence(
         where="train",
+        location=place_of(seen, "batch"),
         summary=f"all {trial.batches} batches{_amount(trial)} are equal: {_contents(trial)}{_against(trial)}",
         numbers={
             "batches": trial.batches,
@@ -85,6 +92,15 @@ def _weight(trial: Feeding) -> tuple[Severity, Confidence]:
     if trial.validation_samples is not None and trial.validation_samples > trial.samples:
         return Severity.ERROR, Confidence.LIKELY
     return (Severity.HINT, Confidence.POSSIBLE) if trial.listed else (Severity.ERROR, Confidence.LIKELY)
+
+
+def _weight_by_hand(seen: Seen) -> tuple[Severity, Confidence]:
+    """Whoever makes a batch for each step may have no other samples: only what comes of it tells."""
+    evaluated = [e.metrics["loss"] for e in seen.all(Evaluation) if e.split is Split.VALIDATION and "loss" in e.metrics]
+    trained = [s.loss for s in seen.all(Step) if s.loss is not None][-RECENT:]
+    if not evaluated or not trained or evaluated[-1] < LEARNED_BY_HEART * median(trained) or median(trained) < 0:
+        return Severity.HINT, Confidence.POSSIBLE
+    return Severity.WARNING, Confidence.LIKELY
 
 
 def _amount(trial: Feeding) -> str:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
+from sleuth.core.lines import beside
 from sleuth.core.observation import Argument, Batch, Failure, LossCall, OutOfRange, Split
 from sleuth.core.stage import Confidence, Severity, Stage
 
@@ -82,7 +83,8 @@ def _refused(asked: OutOfRange) -> Evidence:
     return Evidence(
         where=asked.index or "target",
         location=asked.location,
-        summary=f"{name} runs from {lowest} to {highest}{many}, but {asked.table} has {classes}: classes 0 to {classes - 1}",
+        summary=f"{name}{beside(asked.location, asked.raised)} runs from {lowest} to {highest}{many}, but {asked.table} has "
+        f"{classes}: classes 0 to {classes - 1}",
         numbers={"lowest": lowest, "highest": highest, "outputs": classes},
         # One batch need not hold the lowest class: only what begins at 1 and ends one too high is surely counted from 1.
         fix=_fix(lowest if lowest < 0 or (lowest, highest) == (1, classes) else 0, highest, classes),

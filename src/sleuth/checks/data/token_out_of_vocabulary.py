@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
+from sleuth.core.lines import beside
 from sleuth.core.observation import Architecture, ArrayFacts, Batch, Failure, Layer, OutOfRange, Split
 from sleuth.core.stage import Confidence, Severity, Stage
 
@@ -58,7 +59,8 @@ def _refused(asked: OutOfRange) -> Evidence:
     return Evidence(
         where=asked.table,
         location=asked.location,
-        summary=f"{asked.table} has {rows} rows (ids 0 to {rows - 1}), but {ids} holds the id {asked.wrong}{many}",
+        summary=f"{asked.table} has {rows} rows (ids 0 to {rows - 1}), but {ids}{beside(asked.location, asked.raised)} holds "
+        f"the id {asked.wrong}{many}",
         fix=f"Make the embedding {asked.highest + 1} rows long, or keep every id below {rows}." if asked.lowest >= 0 else None,
         numbers={"rows": rows, "smallest_id": asked.lowest, "largest_id": asked.highest},
         strength=2.0,

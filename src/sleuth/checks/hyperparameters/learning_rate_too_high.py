@@ -6,7 +6,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
+from sleuth.core.climb import Climb, climb
 from sleuth.core.finding import Series
+from sleuth.core.loop import place_of
 from sleuth.core.observation import NotFinite, Step
 from sleuth.core.runaway import runaway
 from sleuth.core.stage import Severity, Stage
@@ -23,13 +25,15 @@ LEAST_STEPS = 30
 STARTING = 1e-3
 # Times the start: from further up the way down is longer than any trial.
 NEAR = 1.5
+# What says how the rate goes on, the best line first.
+SCHEDULES = ("made-scheduler", "sets-rate", "scheduler")
 
 
 @check(
     code="H501",
     stage=Stage.HYPERPARAMETERS,
     severity=Severity.WARNING,
-    reads=((RangeTest, NotFinite), (Overfit, NotFinite)),
+    reads=((RangeTest, NotFinite, Step),),
     explains=(
         "loss-not-decreasing",
         "loss-diverges",
@@ -50,7 +54,7 @@ NEAR = 1.5
     why="""Each step follows the slope at one point. A step that is too long leaps over the valley and lands higher than it
     began, so the loss swings, rises, or the weights end where no gradient is left.""",
     fix="Lower the learning rate.",
-    decided_by="short trainings from the same start at your rate and at smaller ones",
+    decided_by="short trainings from the same start at your rate and at smaller ones; the loss beside a rate that rises on and on",
     symptoms=(
         "loss goes down then nan",
         "loss is nan",
@@ -65,6 +69,9 @@ NEAR = 1.5
 def learning_rate_too_high(
     seen: Seen, *, clear_fall: float = CLEAR_FALL, little: float = LITTLE
 ) -> Iterator[Evidence | NotExamined]:
+    if (found := climb(seen)) is not None:
+        yield _risen(seen, found)
+        return
     if seen.maybe(RangeTest) is None:
         yield _in_training(seen)
         return
@@ -98,6 +105,23 @@ def learning_rate_too_high(
     )
 
 
+def _risen(seen: Seen, found: Climb) -> Evidence:
+    steps = [s for s in seen.all(Step) if s.lr is not None]
+    return Evidence(
+        location=next((line for kind in SCHEDULES if (line := place_of(seen, kind)) is not None), None),
+        summary=f"the loss was down to {found.low:.3g} at step {found.low_step:,}, at a rate of {found.low_rate:.2g}; the rate has "
+        f"been rising ever since, to {found.last_rate:.2g}, and the loss with it, to {found.late:.3g}",
+        fix=f"Cap the schedule where its warm-up ends (such as min(1.0, (step + 1) / warmup_steps)); {found.low_rate:.1g} was still "
+        "good.",
+        numbers={"lr": found.last_rate, "good": found.low_rate, "lowest": found.low, "late": found.late, "step": found.low_step},
+        series=(Series("learning rate", tuple(float(s.step) for s in steps), tuple(float(s.lr or 0) for s in steps)),),
+        # The rate rose from the start; what it brought about began later.
+        first_step=steps[0].step,
+        last_step=steps[-1].step,
+        strength=found.last_rate / found.low_rate,
+    )
+
+
 def _in_training(seen: Seen) -> Evidence | NotExamined:
     """Without a trial only one course tells by itself: weights and loss that grow together, step by step, until they overflow."""
     found = runaway(seen)
@@ -121,7 +145,10 @@ def _in_training(seen: Seen) -> Evidence | NotExamined:
 
 
 def _why_not_said(seen: Seen, test: RangeTest, start: float) -> str | None:
-    if not seen.one(Overfit).plain:
+    overfit = seen.maybe(Overfit)
+    if overfit is None:
+        return "whether the loss falls while training works could not be tried"
+    if not overfit.plain:
         return "this loss need not fall while training works"
     if test.run_steps < LEAST_STEPS:
         return f"{test.run_steps} steps at this rate are too few to tell"

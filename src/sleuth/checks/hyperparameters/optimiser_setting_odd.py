@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, TypeGuard
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
+from sleuth.core.lines import optimiser_line
+from sleuth.core.location import Location
 from sleuth.core.observation import Settings, Step
 from sleuth.core.stage import Confidence, Severity, Stage
 
@@ -57,23 +59,27 @@ def optimiser_setting_odd(
     if settings.optimiser is None:
         yield NotExamined("no optimiser was given")
         return
-    yield from _rate(settings, any(step.lr for step in seen.all(Step)))
-    options = settings.optimiser_options
+    place, options = optimiser_line(seen), settings.optimiser_options
+    yield from _rate(settings, any(step.lr for step in seen.all(Step)), place)
     for name, value in _averages(options):
         if value > longest_average:
-            yield _odd(f"{name} = {value:g}: the average over {_length(value)} steps hardly follows the gradient")
+            yield Evidence(
+                location=place,
+                summary=f"{name} = {value:g}: the average over {_length(value)} steps hardly follows the gradient",
+            )
     epsilon = options.get("eps")
     if _is_number(epsilon) and epsilon > largest_epsilon:
-        yield _odd(f"eps = {epsilon:g}: next to it the size of the gradients no longer counts")
+        yield Evidence(location=place, summary=f"eps = {epsilon:g}: next to it the size of the gradients no longer counts")
 
 
-def _rate(settings: Settings, raised: bool) -> Iterator[Evidence | NotExamined]:
+def _rate(settings: Settings, raised: bool, place: Location | None) -> Iterator[Evidence | NotExamined]:
     """`raised`: some step was taken at another rate than zero; the loop sets it by hand."""
     lr, planned = settings.lr, settings.optimiser_options.get("initial_lr")
     if lr is None:
         return
     if lr < 0:
         yield Evidence(
+            location=place,
             summary=f"the learning rate of {settings.optimiser} is {lr:g}: every step climbs",
             severity=Severity.ERROR,
             numbers={"lr": lr},
@@ -83,6 +89,7 @@ def _rate(settings: Settings, raised: bool) -> Iterator[Evidence | NotExamined]:
         yield NotExamined(f"a schedule holds the learning rate at 0 for now and starts from {planned:g}")
     elif lr == 0 and not raised:
         yield Evidence(
+            location=place,
             summary=f"the learning rate of {settings.optimiser} is 0: no step changes anything",
             severity=Severity.ERROR,
             numbers={"lr": lr},
@@ -104,7 +111,3 @@ def _length(value: float) -> str:
 
 def _is_number(value: Any) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _odd(summary: str) -> Evidence:
-    return Evidence(summary=summary)

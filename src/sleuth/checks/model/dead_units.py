@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
+from sleuth.core.lines import feeding_line
 from sleuth.core.observation import Role, Units
 from sleuth.core.stage import Severity, Stage
 
@@ -83,6 +84,7 @@ def dead_units(
             word = "All" if whole else f"{dead} of the"
             yield Evidence(
                 where=units.path,
+                location=feeding_line(seen, units.path),
                 summary=f"{word} {count} units of {units.path} are {_value(units)} for each of {units.samples} samples",
                 numbers={"dead": dead, "units": count, "samples": units.samples},
                 fix=SHRUNK if units.activation in SHRINKERS else None,

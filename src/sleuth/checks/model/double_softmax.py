@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
+from sleuth.core.lines import beside, producer_line
 from sleuth.core.observation import Argument, LossCall
 from sleuth.core.stage import Confidence, Severity, Stage
 from sleuth.core.wiring import by_place, class_axis, is_probabilities, within_unit
@@ -51,10 +52,11 @@ def double_softmax(seen: Seen) -> Iterator[Evidence | NotExamined]:
     for group in by_place(calls):
         reasons = [_reason(call, call.argument("output")) for call in group]
         if all(reasons):
-            output = group[0].argument("output")
+            output, place = group[0].argument("output"), producer_line(group)
             yield Evidence(
-                location=(output.producer_location if output else None) or group[0].location,
-                summary=f"{group[0].name} is given {reasons[0]}, and applies {_own(group[0])} to them once more",
+                location=place or group[0].location,
+                summary=f"{group[0].name}{beside(place, group[0].location)} is given {reasons[0]}, and applies {_own(group[0])} "
+                "to them once more",
                 numbers={"producer": output.producer if output else None, "batches": len(group)},
                 confidence=None if output and output.producer in (*SQUASHERS, "log_softmax") else Confidence.LIKELY,
             )

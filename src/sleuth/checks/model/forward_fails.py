@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
+from sleuth.core.lines import beside
 from sleuth.core.observation import Failure, LossCall, Role
 from sleuth.core.stage import Confidence, Severity, Stage
 
@@ -49,6 +50,7 @@ def forward_fails(seen: Seen) -> Iterator[Evidence | NotExamined]:
 
 def _summary(failure: Failure) -> str:
     place = f"{PHASES[failure.phase]} fails" + (f" in layer {failure.layer}" if failure.layer else "")
+    place += beside(failure.location, failure.raised)
     first_line = failure.message.strip().splitlines()[0] if failure.message.strip() else failure.error
     if failure.expected and failure.got:
         return f"{place} ({failure.kind}): it takes {failure.expected} and gets {failure.got}. {failure.error}: {first_line}"

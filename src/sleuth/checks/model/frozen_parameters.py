@@ -3,9 +3,12 @@
 from collections.abc import Iterator
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.observation import Architecture, Parameter, Role
+from sleuth.core.lines import layer_line
+from sleuth.core.location import Location
+from sleuth.core.observation import Architecture, Parameter, Role, Step
+from sleuth.core.progress import progress_of
 from sleuth.core.stage import Confidence, Severity, Stage
-from sleuth.core.trial import FrozenTrunk
+from sleuth.core.trial import FrozenRest, FrozenTrunk
 
 # Fixed filters, positions and tables are frozen on purpose; so are norms in fine-tuning.
 WEIGHTY = ("linear", "conv", "recurrent", "attention")
@@ -58,6 +61,7 @@ def frozen_parameters(seen: Seen, *, minority: float = MINORITY) -> Iterator[Evi
         return
     if not any(p.trainable for p in parameters):
         yield Evidence(
+            location=seen.one(Architecture).frozen_at,
             summary=f"all {len(parameters)} parameters are frozen: nothing can learn",
             numbers={"frozen": len(parameters), "parameters": len(parameters)},
             severity=Severity.ERROR,
@@ -70,21 +74,25 @@ def frozen_parameters(seen: Seen, *, minority: float = MINORITY) -> Iterator[Evi
     matrices.sort(key=lambda p: order[p.layer])
     frozen = [p for p in matrices if not p.trainable]
     few = sum(p.size for p in frozen) <= minority * sum(p.size for p in matrices)
+    if (rest := seen.maybe(FrozenRest)) is not None and rest.fresh is not None:
+        yield _nothing_else_learns(seen, rest)
+        return
     if not frozen or len(frozen) == len(matrices):
         return
     if not matrices[-1].trainable and matrices[-2].trainable:
-        yield _frozen_head(matrices[-1])
+        yield _frozen_head(seen, matrices[-1])
     elif few and (odd := _between(matrices)):
-        yield _scattered(odd)
+        yield _scattered(seen, odd)
     elif (trunk := seen.maybe(FrozenTrunk)) is not None and trunk.mark is not None and trunk.layers >= LEAST_LAYERS:
-        yield from _untrained(trunk)
+        yield from _untrained(seen, trunk)
 
 
-def _untrained(trunk: FrozenTrunk) -> Iterator[Evidence]:
+def _untrained(seen: Seen, trunk: FrozenTrunk) -> Iterator[Evidence]:
     share = trunk.numbers / trunk.total
     if share > MAJORITY:
         yield Evidence(
             where=trunk.first,
+            location=_place(seen, trunk.first),
             summary=f"{trunk.first} to {trunk.last}, {share:.0%} of all weights, are frozen although they were never trained: "
             f"{trunk.mark}",
             numbers={"layers": trunk.layers, "numbers": trunk.numbers, "share": share},
@@ -94,9 +102,29 @@ def _untrained(trunk: FrozenTrunk) -> Iterator[Evidence]:
         )
 
 
-def _frozen_head(head: Parameter) -> Evidence:
+def _nothing_else_learns(seen: Seen, rest: FrozenRest) -> Evidence:
+    progress = progress_of(seen.all(Step))
+    return Evidence(
+        where=rest.fresh,
+        location=_place(seen, rest.fresh),
+        summary=f"only {rest.learning} numbers learn, all of them biases, scales or single ones; the {rest.frozen} of the weights "
+        f"are frozen, and {rest.fresh} was never trained: {rest.mark}",
+        numbers={"learning": rest.learning, "frozen": rest.frozen},
+        # Shifts and scales alone can bring some way, and some people try how far.
+        severity=Severity.HINT if progress is not None and progress.works else None,
+        strength=rest.frozen / max(rest.learning, 1),
+    )
+
+
+def _place(seen: Seen, path: str | None) -> Location | None:
+    """The line that freezes; a layer that is made frozen has it in the line that makes it."""
+    return seen.one(Architecture).frozen_at or layer_line(seen, path)
+
+
+def _frozen_head(seen: Seen, head: Parameter) -> Evidence:
     return Evidence(
         where=head.path,
+        location=_place(seen, head.path),
         summary=f"{head.path}, the last layer, is frozen while the layers before it learn",
         numbers={"shape": list(head.shape)},
     )
@@ -108,9 +136,10 @@ def _between(matrices: list[Parameter]) -> list[Parameter]:
     return [here for before, here, after in triples if before.trainable and not here.trainable and after.trainable]
 
 
-def _scattered(odd: list[Parameter]) -> Evidence:
+def _scattered(seen: Seen, odd: list[Parameter]) -> Evidence:
     return Evidence(
         where=odd[0].path,
+        location=_place(seen, odd[0].path),
         summary=f"{', '.join(p.path for p in odd[:3])} {'is' if len(odd) == 1 else 'are'} frozen between layers that learn",
         numbers={"frozen": len(odd)},
         severity=Severity.HINT,

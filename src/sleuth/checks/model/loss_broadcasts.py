@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
+from sleuth.core.lines import beside, output_line
 from sleuth.core.observation import LossCall
 from sleuth.core.stage import Confidence, Severity, Stage
 
@@ -38,12 +39,20 @@ def loss_broadcasts(seen: Seen) -> Iterator[Evidence | NotExamined]:
         if call.broadcast is None or output is None or target is None:
             continue
         one, other = output.facts.shape, target.facts.shape
+        place = call.broadcast_location or call.location
+        shaped = output_line(_alike(seen, call), written=True) or place
         yield Evidence(
-            location=call.broadcast_location or call.location,
-            summary=f"outputs of shape {one} against targets of shape {other} became {call.broadcast} in {call.name}",
+            location=shaped,
+            summary=f"outputs of shape {one} against targets of shape {other} became {call.broadcast} in "
+            f"{call.name}{beside(shaped, place)}",
             fix=_fix(one, other),
             numbers={"output": one, "target": other, "broadcast": call.broadcast},
         )
+
+
+def _alike(seen: Seen, call: LossCall) -> list[LossCall]:
+    """Calls of a loss of torch's from the same line; one written out stands where its shapes meet."""
+    return [] if call.family == "other" else [c for c in seen.all(LossCall) if c.location == call.location]
 
 
 def _fix(output: tuple[int, ...], target: tuple[int, ...]) -> str | None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
+from sleuth.core.lines import beside, output_line, producer_line
 from sleuth.core.observation import Argument, LossCall
 from sleuth.core.stage import Confidence, Severity, Stage
 from sleuth.core.wiring import by_place, class_axis, is_probabilities, rounding, sums_to_one
@@ -47,10 +48,11 @@ def missing_log_softmax(seen: Seen, *, above_zero: float = ABOVE_ZERO) -> Iterat
             output = call.argument("output")
             reason = _reason(call, output, above_zero) if output is not None else None
             if output is not None and reason is not None:
-                values = output.facts.statistics
+                values, place = output.facts.statistics, producer_line(group) or output_line(group)
                 yield Evidence(
-                    location=call.location,
-                    summary=f"{call.name} is given {reason}: values from {values.min:.3g} to {values.max:.3g}",
+                    location=place or call.location,
+                    summary=f"{call.name}{beside(place, call.location)} is given {reason}: values from {values.min:.3g} "
+                    f"to {values.max:.3g}",
                     numbers={"min": values.min, "max": values.max, "producer": output.producer},
                 )
                 break

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.observation import Frame, LossCall, Origin, Role, Split
+from sleuth.core.observation import Frame, LossCall, NotFinite, Origin, Role, Split
 from sleuth.core.stage import Confidence, Severity, Stage
 from sleuth.core.statistics import Statistics
 
@@ -34,6 +34,9 @@ from sleuth.core.statistics import Statistics
     ),
 )  # fmt: skip
 def output_not_finite(seen: Seen) -> Iterator[Evidence | NotExamined]:
+    if any(met.what == "loss" for met in seen.all(NotFinite)):
+        yield NotExamined("the training's own loss is not finite: loss-not-finite tells at which step, and where it is born")
+        return
     spoilt = {b.index for b in seen.batches(Split.TRAIN) if b.bad_inputs}
     frames = seen.before_steps(seen.frames(Role.ACTIVATION))
     clean = [f for f in frames if f.step not in spoilt]

@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.observation import Architecture, Parameter, Settings
+from sleuth.core.lines import layer_of, optimiser_line
+from sleuth.core.location import Location
+from sleuth.core.observation import Architecture, Bystander, Parameter, Settings
 from sleuth.core.stage import Confidence, Severity, Stage
 from sleuth.core.trial import Connection
 
@@ -54,18 +56,40 @@ def parameters_not_optimised(seen: Seen) -> Iterator[Evidence | NotExamined]:
     left_out = [p for p in parameters if not p.optimised and p.path not in idle]
     foreign = settings.foreign_parameters
     if not left_out:
+        yield from (_forgotten(seen, bystander) for bystander in seen.all(Bystander))
         return
     if foreign >= len(parameters) and settings.parameter_dtype in HALF:
         yield NotExamined("the optimiser holds other tensors, which may be float32 copies of these half-precision parameters")
         return
     yield Evidence(
         where=left_out[0].path,
+        location=_place(seen, left_out),
         summary=_summary(left_out, parameters, foreign),
         numbers={"left_out": len(left_out), "parameters": len(parameters), "foreign": foreign},
         # A whole part that is missing may have an optimiser of its own, which was not shown to us.
         confidence=Confidence.LIKELY if _whole_part(left_out, parameters) and not foreign else None,
         strength=float(sum(p.size for p in left_out)),
     )
+
+
+def _forgotten(seen: Seen, bystander: Bystander) -> Evidence:
+    name, number, twin = bystander.name, bystander.optimiser, bystander.twin
+    return Evidence(
+        where=name,
+        location=optimiser_line(seen, number),
+        summary=f"the loss before each step of optimiser {number} trains {name}, but this optimiser holds the very parameters that "
+        f"optimiser {twin} holds: nobody holds the {bystander.parameters} of {name}, and it never changes",
+        fix=f"Give this optimiser {name}.parameters().",
+        numbers={"left_out": bystander.parameters, "size": bystander.size},
+        confidence=Confidence.LIKELY,
+        strength=float(bystander.size),
+    )
+
+
+def _place(seen: Seen, left_out: list[Parameter]) -> Location | None:
+    """What was made after the optimiser should have been before it; else the optimiser was given too little."""
+    late = [layer for p in left_out if (layer := layer_of(seen, p.path)) is not None and layer.late]
+    return late[0].location if late else optimiser_line(seen)
 
 
 def _summary(left_out: list[Parameter], parameters: list[Parameter], foreign: int) -> str:

@@ -70,9 +70,10 @@ def signal_grows_or_fades(
     if not any(families.get(t.path) in ("linear", "conv") for t in tensors):
         yield NotExamined("no layer with weights was seen at work")
     for run in runs:
-        for series in _series(run):
-            if len(series) >= least_layers and _compounds(series, grown, ends=run is runs[-1]):
-                yield _evidence(series, grown)
+        long = (series for series in _series(run) if len(series) >= least_layers)
+        found = next((series for series in long if _compounds(series, grown, ends=run is runs[-1])), None)
+        if found is not None:
+            yield _evidence(found, grown)
 
 
 def _compounds(series: list[Tensor], grown: float, ends: bool) -> bool:
@@ -102,11 +103,23 @@ def _series(run: list[Tensor]) -> Iterator[list[Tensor]]:
     """All layers in a row, and layers with the same place in each block: gates and branches beside the main way keep a size of
     their own, and would hide what the others do."""
     yield run
-    alike: dict[str, list[Tensor]] = defaultdict(list)
-    for tensor in run:
-        alike[re.sub(r"\d+", "*", tensor.path)].append(tensor)
-    if len(alike) > 1:
-        yield from alike.values()
+    for alike in (_every_number, _one_number):
+        groups: dict[str, list[Tensor]] = defaultdict(list)
+        for tensor in run:
+            for place in alike(tensor.path):
+                groups[place].append(tensor)
+        if len(groups) > 1:
+            yield from groups.values()
+
+
+def _every_number(path: str) -> Iterator[str]:
+    yield re.sub(r"\d+", "*", path)
+
+
+def _one_number(path: str) -> Iterator[str]:
+    """`blocks.3.f.0` stands in each of the blocks, and in the `f` of one of them beside others."""
+    for number in re.finditer(r"\d+", path):
+        yield f"{path[: number.start()]}*{path[number.end() :]}"
 
 
 def _runs(tensors: list[Tensor], families: dict[str, str]) -> list[list[Tensor]]:

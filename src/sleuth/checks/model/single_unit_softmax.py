@@ -3,8 +3,11 @@
 from collections.abc import Iterator
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
+from sleuth.core.lines import beside, producer_line
 from sleuth.core.observation import Argument, LossCall
+from sleuth.core.softmaxes import Softmax, features_of, has_complement, softmaxes, summed_over
 from sleuth.core.stage import Confidence, Severity, Stage
+from sleuth.core.trial import Flow
 from sleuth.core.wiring import CLASSIFIES, by_place
 
 
@@ -13,7 +16,7 @@ from sleuth.core.wiring import CLASSIFIES, by_place
     stage=Stage.MODEL,
     severity=Severity.ERROR,
     confidence=Confidence.CERTAIN,
-    reads=(LossCall,),
+    reads=((LossCall, Flow),),
     explains=(
         "target-out-of-range", "forward-fails", "input-ignored", "collapsed-output", "cannot-overfit-one-batch",
         "loss-not-decreasing", "loss-oscillates", "initial-loss-off", "vanishing-gradients", "exploding-gradients",
@@ -26,7 +29,7 @@ from sleuth.core.wiring import CLASSIFIES, by_place
     why="""Softmax shares 1 among its outputs. With one output there is nothing to share: the answer is 1 for every sample,
     its gradient is exactly zero, and no weight ever moves.""",
     fix="""For two classes with one output use sigmoid with BCELoss, or better BCEWithLogitsLoss on the raw score. Or give
-    the last layer one unit a class and use CrossEntropyLoss.""",
+    the last layer one unit a class and use CrossEntropyLoss. For a gate use sigmoid.""",
     decided_by="the width of the axis that softmax runs over",
     symptoms=(
         "output is always 1",
@@ -39,13 +42,39 @@ from sleuth.core.wiring import CLASSIFIES, by_place
 def single_unit_softmax(seen: Seen) -> Iterator[Evidence | NotExamined]:
     for group in by_place(seen.all(LossCall)):
         reasons = [_reason(call, call.argument("output")) for call in group]
-        output = group[0].argument("output")
+        output, place = group[0].argument("output"), producer_line(group)
         if output is not None and all(reasons):
             yield Evidence(
-                location=output.producer_location or group[0].location,
-                summary=f"{group[0].name} is given {reasons[0]} of shape {output.facts.shape}",
+                location=place or group[0].location,
+                summary=f"{group[0].name}{beside(place, group[0].location)} is given {reasons[0]} of shape {output.facts.shape}",
                 numbers={"shape": output.facts.shape, "producer": output.producer},
             )
+            return
+    flow = seen.maybe(Flow)
+    for softmax in softmaxes(flow) if flow is not None else ():
+        if softmax.length == 1 and features_of(softmax) == 1:
+            yield _inside(softmax)
+            return
+
+
+def _inside(softmax: Softmax) -> Evidence:
+    operation, along = softmax.operation, summed_over(softmax)
+    # A mixture of one component, or one expert, has such a softmax too, and takes no harm.
+    harm = ""
+    if along is not None:
+        harm = f", though it is to weigh {operation.shape[along]} positions against each other"
+    elif has_complement(softmax):
+        harm = ", and what is multiplied by one minus it never counts"
+    gate = "Use sigmoid for a gate of one unit: torch.sigmoid(score)."
+    return Evidence(
+        where=operation.layer or None,
+        location=operation.location,
+        summary=f"inside the model {operation.name} runs over an axis of one, the single unit of a layer "
+        f"(shape {operation.shape}): its answer is 1 for every sample{harm}",
+        severity=Severity.WARNING if harm else Severity.HINT,
+        fix=gate if along is None else f"Run softmax over the positions: softmax(scores, dim={along}).",
+        numbers={"shape": operation.shape, "axis": softmax.axis},
+    )
 
 
 def _reason(call: LossCall, output: Argument | None) -> str | None:

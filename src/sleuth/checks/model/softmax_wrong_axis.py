@@ -3,13 +3,19 @@
 from collections.abc import Iterator
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.observation import Argument, LossCall
+from sleuth.core.lines import beside, producer_line
+from sleuth.core.observation import Architecture, Argument, LossCall
+from sleuth.core.softmaxes import Softmax, downstream, softmaxes
 from sleuth.core.stage import Confidence, Severity, Stage
+from sleuth.core.trial import Flow
 from sleuth.core.wiring import CLASSIFIES, by_place, class_axis, rounding, sums_to_one, within_unit
 
 SOFTMAXES = ("softmax", "log_softmax")
 # Losses without a class axis of their own: only a softmax over the batch is surely wrong for them.
 ELEMENTWISE = ("bce", "bce-logits", "mse", "l1", "huber", "kl")
+
+# A model that repeats a block repeats its mistakes.
+MOST_INSIDE = 1
 
 
 @check(
@@ -17,7 +23,7 @@ ELEMENTWISE = ("bce", "bce-logits", "mse", "l1", "huber", "kl")
     stage=Stage.MODEL,
     severity=Severity.ERROR,
     confidence=Confidence.CERTAIN,
-    reads=(LossCall,),
+    reads=((LossCall, Flow),),
     explains=(
         "samples-mix", "double-softmax", "cannot-overfit-one-batch", "loss-not-decreasing", "loss-diverges", "loss-oscillates",
         "initial-loss-off", "vanishing-gradients", "exploding-gradients", "learning-rate-too-high", "learning-rate-too-low",
@@ -27,7 +33,8 @@ ELEMENTWISE = ("bce", "bce-logits", "mse", "l1", "huber", "kl")
     ),
     title="Softmax runs over the wrong axis",
     why="""Probabilities must sum to 1 over the classes of each sample. Summed over the batch (dim=0 of an output of shape
-    (N, classes)) the samples compete with each other, and each answer depends on what else stands in the batch.""",
+    (N, classes)) the samples compete with each other, and each answer depends on what else stands in the batch. The same goes
+    for weights of an attention, which must sum to 1 over the positions of each sample.""",
     fix="""Run softmax over the class axis: softmax(x, dim=1), or dim=-1 while the classes still stand last. Better: drop it and
     give raw scores to cross-entropy.""",
     decided_by="the sums of the output along each axis",
@@ -45,13 +52,48 @@ def softmax_wrong_axis(seen: Seen) -> Iterator[Evidence | NotExamined]:
         if output is None or any(axis is None for axis in axes):
             continue
         shape, axis, right = output.facts.shape, axes[0], _right_axis(group[0], output)
-        name = "the batch" if axis == 0 else f"axis {axis}"
+        name, place = "the batch" if axis == 0 else f"axis {axis}", producer_line(group)
         yield Evidence(
-            location=output.producer_location or group[0].location,
-            summary=f"the output {shape} that goes into {group[0].name} is normalised over {name}, not over axis {right}",
+            location=place or group[0].location,
+            summary=f"the output {shape} that goes into {group[0].name}{beside(place, group[0].location)} is normalised over "
+            f"{name}, not over axis {right}",
             numbers={"axis": axis, "class_axis": right, "shape": shape},
             confidence=None if output.producer in SOFTMAXES and group[0].family != "other" else Confidence.LIKELY,
         )
+        return
+    flow = seen.maybe(Flow)
+    if flow is not None and not _time_may_come_first(seen):
+        found = [softmax for softmax in softmaxes(flow) if _over_the_samples(softmax)]
+        yield from map(_inside, found[:MOST_INSIDE])
+
+
+def _over_the_samples(softmax: Softmax) -> bool:
+    """And each sample keeps its own rows all the way to the output. Where the samples are summed over next, as in an attention
+    over the nodes of a graph or the members of a bag, they are no samples."""
+    operation = softmax.operation
+    if operation.samples != (softmax.axis,) or not any(n > 1 for a, n in enumerate(operation.shape) if a != softmax.axis):
+        return False
+    after = [softmax.flow.operations[i] for i in downstream(softmax)]
+    return bool(after) and all(o.samples for o in after) and any(o.leaves for o in after)
+
+
+def _time_may_come_first(seen: Seen) -> bool:
+    found = seen.maybe(Architecture)
+    return found is not None and any(layer.settings.get("batch_first") is False for layer in found.layers)
+
+
+def _inside(softmax: Softmax) -> Evidence:
+    operation = softmax.operation
+    others = [axis for axis, size in enumerate(operation.shape) if axis != softmax.axis and size > 1]
+    return Evidence(
+        where=operation.layer or None,
+        location=operation.location,
+        summary=f"inside the model {operation.name} runs over the samples of the batch: axis {softmax.axis} of the shape "
+        f"{operation.shape}, for {operation.shape[softmax.axis]} samples",
+        fix=f"Run it over the positions or features of each sample: softmax(x, dim={others[0]}).",
+        numbers={"axis": softmax.axis, "shape": operation.shape},
+        confidence=Confidence.LIKELY,
+    )
 
 
 def _wrong_axis(call: LossCall) -> int | None:

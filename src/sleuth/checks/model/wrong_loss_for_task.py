@@ -75,7 +75,7 @@ def _regression_on_classes(seen: Seen, call: LossCall, output: Argument, target:
     if output.facts.shape[-1:] != (1,) and len(output.facts.shape) > 1:
         return
     yield Evidence(
-        location=call.location,
+        location=call.made_location or call.location,
         summary=f"{call.name} is used on targets that are class indices: the whole numbers 0 to {len(counts) - 1}",
         fix=f"Give the model {len(counts)} outputs and use cross-entropy; targets stay class indices.",
         confidence=Confidence.POSSIBLE if target.facts.is_float else Confidence.LIKELY,
@@ -87,7 +87,7 @@ def _yes_and_no_for_signs(call: LossCall, target: Argument) -> Iterator[Evidence
     values = target.facts.statistics
     if target.facts.whole_share == 1 and values.min == 0 and values.max == 1:
         yield Evidence(
-            location=call.location,
+            location=call.made_location or call.location,
             summary=f"{call.name} wants targets of 1 and -1 and is given 1 and 0: what is 0 teaches nothing",
             fix="Make them 1 and -1: y = 2 * y - 1.",
             confidence=Confidence.CERTAIN,
@@ -102,7 +102,7 @@ def _probabilities_that_are_none(call: LossCall, target: Argument) -> Iterator[E
     statistics = target.facts.statistics
     if statistics.min < -SUM_SLACK or statistics.max > 1 + SUM_SLACK:
         yield Evidence(
-            location=call.location,
+            location=call.made_location or call.location,
             summary=f"{call.name} wants class indices or probabilities, but the targets range from {statistics.min:.3g} "
             f"to {statistics.max:.3g}",
             fix="Use a squared or absolute error (mse_loss, smooth_l1_loss) for measured values.",

@@ -12,6 +12,8 @@ from sleuth.core.history import Tensor
 from sleuth.core.observation import Architecture, Role, Step
 from sleuth.core.progress import LEARNED, progress_of
 from sleuth.core.stage import Severity, Stage
+from sleuth.core.through_time import ratio, recurrent
+from sleuth.core.trial import TimeReach
 
 # First layers of healthy nets get up to some ten times the gradient of the last: convolutions add up over all positions.
 DEEPER = 1e3
@@ -34,6 +36,7 @@ STEADY = 0.9
     severity=Severity.ERROR,
     reads=(Role.GRADIENT, Architecture),
     explains=(
+        "initial-loss-off",
         "loss-not-decreasing",
         "loss-diverges",
         "loss-oscillates",
@@ -66,6 +69,9 @@ STEADY = 0.9
 def exploding_gradients(
     seen: Seen, *, deeper: float = DEEPER, hopeless: float = HOPELESS, growth: float = GROWTH
 ) -> Iterator[Evidence | NotExamined]:
+    if (loud := _through_time(seen, deeper, hopeless)) is not None:
+        yield loud
+        return
     deep = _across_depth(seen)
     # Several optimisers, several gradients: a GAN's two players are not compared with each other.
     players = sorted({s.optimiser for s in seen.all(Step)})
@@ -86,6 +92,26 @@ def exploding_gradients(
         )
     elif grown is not None:
         yield grown
+
+
+def _through_time(seen: Seen, deeper: float, hopeless: float) -> Evidence | None:
+    reach = seen.maybe(TimeReach)
+    carrier = None if reach is None else recurrent(seen, reach)
+    if reach is None or carrier is None or (grown := ratio(reach)) <= deeper:
+        return None
+    turn = grown ** (1 / max(reach.length - 1, 1))
+    return Evidence(
+        where=carrier.where,
+        location=carrier.location,
+        summary=f"at the start the answer depends on the first of {reach.length} positions {grown:.1e} times as much as on the "
+        f"last, and so does the gradient: {carrier.where} makes it {turn:.2g} times as large at each turn",
+        severity=Severity.ERROR if grown > hopeless else Severity.WARNING,
+        numbers={"ratio": grown, "length": reach.length, "turn": turn},
+        series=(Series("by position", tuple(map(float, reach.positions)), reach.sizes),),
+        fix="Start the recurrent weight as an orthogonal matrix of gain 1 (nn.init.orthogonal_), use nn.LSTM or nn.GRU, and clip "
+        "the gradients (in torch: torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0) before the step).",
+        strength=grown / deeper,
+    )
 
 
 def _layers(seen: Seen) -> list[Tensor]:

@@ -8,14 +8,18 @@ from sleuth.core.check import Evidence, NotExamined, Seen, check
 from sleuth.core.curve import line
 from sleuth.core.finding import Series
 from sleuth.core.location import Location
+from sleuth.core.loop import place_of
 from sleuth.core.observation import Call, Step
 from sleuth.core.progress import progress_of
 from sleuth.core.stage import Confidence, Severity, Stage
 
 # Of the largest rate: fine-tuning after a first phase goes down a hundred- or a thousandfold, on purpose.
 GONE = 1e-4
-# Of the training: schedules that end with it are this low only at their very end.
-WASTED = 0.5
+# Of the training. Schedules that end with it are this low only at their very end: a cosine for the last half percent, five
+# decays to a tenth, evenly spread, for the last sixth.
+WASTED = 0.25
+# So much of it is no slip any more.
+HALF = 0.5
 # Steps that go by at that rate.
 LEAST_WASTED = 100
 # A schedule that waits for a plateau cannot come down so far within so few steps.
@@ -102,7 +106,7 @@ def _evidence(seen: Seen, steps: list[Step], since: int, share: float, gone: flo
     length = last.step - steps[0].step + 1
     every = "; the scheduler is stepped after every batch" if often else ""
     return Evidence(
-        location=_scheduler(seen),
+        location=_scheduler(seen, ended=last.lr == 0),
         summary=f"the learning rate went from {largest:.2g} to below {gone * largest:.1g} by step {at:,} and is {last.lr:.2g} at "
         f"step {last.step:,}: {share:.0%} of the training changes nothing{every}",
         fix="Call scheduler.step() once an epoch, after the loop over the batches; or, if it is meant for every batch, give the "
@@ -113,12 +117,17 @@ def _evidence(seen: Seen, steps: list[Step], since: int, share: float, gone: flo
         series=(Series("learning rate", tuple(float(s.step) for s in steps), tuple(float(s.lr or 0) for s in steps)),),
         first_step=steps[0].step,
         last_step=last.step,
+        severity=None if share >= HALF else Severity.WARNING,
         strength=share / WASTED,
     )
 
 
-def _scheduler(seen: Seen) -> Location | None:
-    return next((c.location for c in seen.all(Call) if _schedules(c.kind) and c.location is not None), None)
+def _scheduler(seen: Seen, ended: bool) -> Location | None:
+    """A schedule that has run out is too short; one that goes on and on is stepped too often."""
+    if ended and (made := place_of(seen, "made-scheduler")) is not None:
+        return made
+    found = next((c.location for c in seen.all(Call) if _schedules(c.kind) and c.location is not None), None)
+    return found or place_of(seen, "sets-rate")
 
 
 def _schedules(call: str) -> bool:

@@ -1,8 +1,11 @@
 """The model is trained while dropout and batch-norm are switched off."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
+from sleuth.core.lines import beside
+from sleuth.core.location import Location
 from sleuth.core.loop import FORWARDS, UNHEARD, began, heard_steps, place_of
 from sleuth.core.observation import Modes, Step
 from sleuth.core.stage import Severity, Stage
@@ -29,6 +32,10 @@ SHARE = 0.1
         "weights-grow",
         "underfitting",
         "signal-grows-or-fades",
+        "update-too-small",
+        "units-dying",
+        "predicts-one-class",
+        "zero-gradients",
     ),
     title="The model is trained in evaluation mode",
     why="""In evaluation mode dropout does nothing and batch-norm uses stored statistics instead of the batch's, which then never
@@ -58,6 +65,11 @@ def training_in_eval_mode(
     resting = _resting([m for m in modes if not m.root])
     if resting and len(asleep) >= least_steps and len(asleep) >= share * len(trained):
         yield _evidence(seen, asleep[0], trained, resting, len(asleep))
+    elif (alone := _alone(modes)) is not None:
+        paths, since, line = alone
+        after = [s for s in trained if s.step >= since]
+        if len(after) >= least_steps and len(after) >= share * len(trained):
+            yield _by_flag(_evidence(seen, after[0], trained, paths, len(after)), line)
     elif (left := _left_behind([m for m in modes if m.root])) is not None:
         paths, since = left
         after = [s for s in trained if s.step >= since]
@@ -68,16 +80,42 @@ def training_in_eval_mode(
 def _evidence(seen: Seen, first: Step, trained: list[Step], resting: list[tuple[str, str]], times: int) -> Evidence:
     families = sorted({family for _, family in resting})
     since = began(trained, first)
+    switched = place_of(seen, "eval")
+    # A train() that comes too seldom, else the eval() that nothing takes back.
+    place = place_of(seen, "train") or switched or place_of(seen, "forward-in-eval") or place_of(seen, "forward")
     return Evidence(
         summary=f"from {'the first step' if since is None else f'step {since}'} on, {times} of {len(trained)} training steps "
-        f"ran with {counted(len(resting), 'layer')} in evaluation mode ({', '.join(families)})",
+        f"ran with {counted(len(resting), 'layer')} in evaluation mode ({', '.join(families)}){_since(place, switched)}",
         where=resting[0][0] or None,
-        location=place_of(seen, "forward-in-eval") or place_of(seen, "forward"),
+        location=place,
         numbers={"in_eval": times, "steps": len(trained), "layers": len(resting)},
         first_step=since,
         last_step=trained[-1].step,
         strength=times / len(trained),
     )
+
+
+def _since(place: Location | None, switched: Location | None) -> str:
+    return f"; eval(){beside(place, switched)} is not taken back in time" if beside(place, switched) else ""
+
+
+def _by_flag(evidence: Evidence, location: Location | None) -> Evidence:
+    return replace(
+        evidence,
+        location=location or evidence.location,
+        summary=f"{evidence.summary}: only the model's own flag says training, everything inside it is in evaluation mode",
+        fix="Call model.train(), which reaches every layer, instead of setting model.training = True; a train() of your own must "
+        "call super().train(mode).",
+    )
+
+
+def _alone(modes: list[Modes]) -> tuple[list[tuple[str, str]], int, Location | None] | None:
+    """Nobody puts every single layer into evaluation mode and the model around them into training mode on purpose."""
+    latest = [m for m in modes if m.root][-1:]
+    if not latest or not latest[0].alone or not (resting := _resting(latest)):
+        return None
+    since = next(i for i in range(len(modes)) if all(m.alone for m in modes[i:] if m.root))
+    return resting, modes[since].step, latest[0].location
 
 
 def _resting(modes: list[Modes]) -> list[tuple[str, str]]:

@@ -62,7 +62,7 @@ def validating_in_train_mode(seen: Seen, *, share: float = SHARE) -> Iterator[Ev
         summary=f"{counted(len(suspects), 'time')} the model was validated ({sum(p.calls for p in suspects)} calls without "
         f"gradients) while {counted(len(active), 'layer')} ({', '.join(families)}) acted as in training",
         where=active[0] or None,
-        location=place_of(seen, IN_TRAIN),
+        location=place_of(seen, "train-to-validate") or place_of(seen, IN_TRAIN),
         numbers={"validations": len(suspects), "calls": sum(p.calls for p in suspects), "layers": len(active)},
         confidence=Confidence.LIKELY if len(suspects) > 1 else Confidence.POSSIBLE,
         last_step=suspects[-1].step,

@@ -49,7 +49,10 @@ def validation_builds_graph(
     if not rates:
         yield NotExamined("the model is called a different number of times for each step")
         return
-    wasted = [p for p in phases if p.step > 0 and p.calls >= least_calls and _is_extra(p, rates)]
+    extra = [p for p in phases if p.step > 0 and _is_extra(p, rates)]
+    # A validation in one go calls the model once, and comes again: its mode tells it from a look at something.
+    single = [p for p in extra if p.calls < least_calls and p.kind == "forward-in-eval"]
+    wasted = [p for p in extra if p.calls >= least_calls or (p in single and len(single) >= least_calls)]
     if not wasted:
         return
     calls = sum(p.calls for p in wasted)
@@ -65,7 +68,9 @@ def validation_builds_graph(
 
 def _rate(steps: list[Step], usual: float) -> float | None:
     """Calls of the model for each backward, where that is mostly the same."""
-    counts = [(sum(s.counts.get(kind, 0) for kind in FORWARDS), s.counts.get("backward", 0)) for s in steps]
+    # A step that was heard because something else came before it does not stand for the others.
+    usual_steps = [s for s in steps if not s.unusual]
+    counts = [(sum(s.counts.get(kind, 0) for kind in FORWARDS), s.counts.get("backward", 0)) for s in usual_steps]
     rates = Counter(forwards / backwards for forwards, backwards in counts if backwards)
     if rates.total() < LEAST_STEPS:
         return None
@@ -84,7 +89,12 @@ def _is_extra(phase: Phase, rates: dict[int, float]) -> bool:
 
 
 def _place(seen: Seen, phase: Phase) -> Location | None:
-    """The line that was new when the validation came; the training's own lines are known by then."""
+    """The line that was new when the validation came; the training's own lines are known by then. Of a function that only
+    validates its beginning: there torch.no_grad() belongs."""
     calls = [c for c in seen.all(Call) if c.kind == phase.kind and c.location is not None]
     later = [c for c in calls if c.step >= phase.step]
-    return next((c.location for c in (*later, *reversed(calls))), None)
+    call = next(iter((*later, *reversed(calls))), None)
+    trains = [c.function for c in seen.all(Call) if c.kind == "backward"]
+    if call is None or call.function is None or call.function in trains:
+        return None if call is None else call.location
+    return call.function

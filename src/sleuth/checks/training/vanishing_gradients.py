@@ -6,9 +6,13 @@ from math import exp, log
 from statistics import median
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
+from sleuth.core.finding import Series
 from sleuth.core.history import Tensor
-from sleuth.core.observation import Architecture, Call, Role
+from sleuth.core.observation import Architecture, Call, Role, Step
+from sleuth.core.progress import progress_of
 from sleuth.core.stage import Severity, Stage
+from sleuth.core.through_time import ratio, recurrent
+from sleuth.core.trial import TimeReach
 
 # Under plain SGD a layer this far below the last one moves ten thousand times slower; rescaling optimisers
 # such as Adam hide that at first, but the signal that reaches the layer is as faint.
@@ -21,6 +25,10 @@ LEAST_STEPS = 20
 # A chain of so many layers shows by itself whether it fades: of any two, the later one has the larger gradient.
 LEAST_CHAIN = 6
 STEADILY = 0.9
+
+# Held-out R² of simple learners: so much is plain to see, so little is nothing.
+TOLD = 0.2
+UNTOLD = 0.05
 
 
 @check(
@@ -53,6 +61,9 @@ STEADILY = 0.9
     ),
 )
 def vanishing_gradients(seen: Seen, *, faded: float = FADED) -> Iterator[Evidence | NotExamined]:
+    if (lost := _out_of_reach(seen, faded)) is not None:
+        yield lost
+        return
     matrices = {p.path for p in seen.one(Architecture).parameters if len(p.shape) > 1 and p.family not in LEFT_OUT}
     # An exactly zero gradient is a cut graph: that is zero-gradients' business.
     layers = [g for g in seen.latest(Role.GRADIENT) if g.path in matrices and g.statistics.all_finite and g.rms > 0]
@@ -79,6 +90,29 @@ def vanishing_gradients(seen: Seen, *, faded: float = FADED) -> Iterator[Evidenc
             series=(first.series, last[-1].series),
             strength=faded / max(ratio, 1e-30),
         )
+
+
+def _out_of_reach(seen: Seen, faded: float) -> Evidence | None:
+    """The beginning of a sequence, where it decides and the training gets nowhere. That a recurrence forgets is no harm by
+    itself: most do at the start, and where the end of the sequence decides it does not matter."""
+    reach, progress = seen.maybe(TimeReach), progress_of(seen.all(Step))
+    if reach is None or progress is None or progress.works or reach.beyond is None or reach.within is None:
+        return None
+    rest, carrier = ratio(reach), recurrent(seen, reach)
+    if rest >= faded or carrier is None or reach.beyond < TOLD or reach.within > UNTOLD:
+        return None
+    return Evidence(
+        where=carrier.where,
+        location=carrier.location,
+        summary=f"at the start the answer depends on the first of {reach.length} positions {rest:.1e} times as much as on the "
+        f"last, and so does the gradient; yet a simple learner tells the targets from the positions that are out of reach "
+        f"(R² = {reach.beyond:.2f}), and from the others not (R² = {max(reach.within, 0.0):.2f})",
+        numbers={"ratio": rest, "length": reach.length, "beyond": reach.beyond, "within": reach.within},
+        series=(Series("by position", tuple(map(float, reach.positions)), reach.sizes),),
+        fix="Use nn.LSTM or nn.GRU, start the recurrent weight as an orthogonal matrix of gain 1 (nn.init.orthogonal_), "
+        "or let the answer look at all positions (attention, a mean over time).",
+        strength=faded / max(rest, 1e-30),
+    )
 
 
 def _ratio(first: Tensor, last: list[Tensor], which: int) -> float:

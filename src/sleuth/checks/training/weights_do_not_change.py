@@ -6,7 +6,7 @@ import numpy as np
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
 from sleuth.core.course import Course, courses_of, matrices_of, together
-from sleuth.core.observation import Architecture, Call, Role, Step
+from sleuth.core.observation import Architecture, Call, Role, Settings, Step
 from sleuth.core.stage import Confidence, Severity, Stage
 
 # A rate of zero in the first steps of a warm-up or the last of a schedule is meant.
@@ -16,6 +16,13 @@ LEAST_STEPS = 20
 LEAST_VALUES = 16
 # Of the weight, in the median: an update that large shows in its statistics, unless it is undone.
 VISIBLE = 1e-4
+
+# What stands for an optimiser where the user's own code writes the weights.
+BY_HAND = "ByHand"
+IN_PLACE = (
+    "Write into the parameter itself, under torch.no_grad(): p -= lr * p.grad (or p.sub_(...), p.copy_(...)). "
+    "`p = p - ...` and `model.state_dict()[name] = ...` make a new tensor that the model never sees."
+)
 
 Parts = tuple[Course, Course, Course]  # gradient, update, weight
 
@@ -96,10 +103,12 @@ def _kept(seen: Seen, kept: list[Parts], count: int, rates: list[float | None]) 
     who = f"{len(kept)} of {count} weight matrices" if some else f"all {count} weight matrices"
     zero = rates and all(rate == 0 for rate in rates)
     why = ", because the learning rate is 0" if zero else "" if rates[-1] is None else f", at a learning rate of {rates[-1]:.2g}"
+    settings = seen.maybe(Settings)
     place = next((c.location for c in seen.all(Call) if c.kind == "step" and c.location is not None), None)
     return Evidence(
         where=update.path,
         location=place,
+        fix=IN_PLACE if settings is not None and settings.optimiser == BY_HAND else None,
         summary=f"{who} ({update.path}…) stay the same to the last bit over {len(update.steps)} steps that were looked at, "
         f"while their gradient is not zero ({np.median(gradient.rms):.1e}){why}",
         numbers={"layers": len(kept), "of": count, "looks": len(update.steps), "gradient": float(np.median(gradient.rms))},

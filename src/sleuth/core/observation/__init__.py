@@ -9,6 +9,7 @@ from sleuth.core.observation.crash import DIED, Crash, Entry, Held, Misfit, OutO
 from sleuth.core.observation.data import Argument, ArrayFacts, Batch, LossCall
 from sleuth.core.observation.loop import (
     Accumulation,
+    Bystander,
     Call,
     Ending,
     Evaluation,
@@ -21,6 +22,7 @@ from sleuth.core.observation.loop import (
     Predictions,
     Recurrence,
     Step,
+    Synchronisation,
 )
 from sleuth.core.observation.parts import Architecture, Layer, Parameter, Settings, Stray
 from sleuth.core.observation.tensors import Frame, Precision, Units
@@ -34,6 +36,7 @@ __all__ = [
     "Argument",
     "ArrayFacts",
     "Batch",
+    "Bystander",
     "Call",
     "Crash",
     "Dropped",
@@ -70,5 +73,6 @@ __all__ = [
     "Step",
     "Stray",
     "Suspect",
+    "Synchronisation",
     "Units",
 ]

@@ -56,7 +56,8 @@ class OutOfRange(Observation):
     index: str = ""  # the name of what held the places, where it has one
     outside: int = 0  # so many of them are not there
     asked: int = 0  # of so many
-    location: Location | None = None
+    location: Location | None = None  # to be changed
+    raised: Location | None = None  # where that is another line: the one that raised
 
     @property
     def wrong(self) -> int:

@@ -59,6 +59,8 @@ class Argument:
     producer_axis: int | None = None  # the axis a softmax normalised over, counted from the front
     behind: str | None = None  # the op that made what the producer was given
     exp_sums: tuple[tuple[float, float], ...] = ()  # like axis_sums, of exp(values); only where no value is above zero
+    location: Location | None = None  # of the last operation on it; of a layer in a container, where that was made
+    written: bool = False  # that is the user's own line with the operation
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,7 @@ class LossCall(Observation):
     broadcast_location: Location | None = None
     returned: float | None = None  # the mean of what this call returned; None when that is not finite
     failed: bool = False  # the call raised; its Failure says why
+    made_location: Location | None = None  # of the loss object, if it is one and that was seen
 
     def argument(self, role: str) -> Argument | None:
         return next((a for a in self.arguments if a.role == role), None)

@@ -9,12 +9,17 @@ from sleuth.core.observation.base import Observation, Split
 
 @dataclass(frozen=True)
 class Call(Observation):
-    """A place in the user's loop from which something was called for the first time."""
+    """A place in the user's loop from which something was called for the first time.
 
-    kind: str  # as in Step.calls
+    `kind` is as in Step.calls, or at the end of a watch: train, eval (the model's mode was set there), train-to-validate
+    (in a function that validates), made-scheduler, sets-rate (by hand), made-loader (of the training's batches).
+    """
+
+    kind: str
     step: int
     location: Location | None
     optimiser: int = 0
+    function: Location | None = None  # where that line's function begins; None: it stands in none
 
 
 @dataclass(frozen=True)
@@ -41,6 +46,8 @@ class Step(Observation):
     counts: Mapping[str, int] = field(default_factory=dict)  # how often each of them came, repetitions included
     optimiser: int = 0  # which one, where there are several
     training: bool = True
+    # "step": since the end of the one before. Of that, where it was listened to on a CPU: "data" (waiting for loaders),
+    # "first-data" (for the first batch of a pass), "forward", "validation" (without a graph), "backward", "optimiser".
     seconds: Mapping[str, float] = field(default_factory=dict)
     memory_bytes: int | None = None
     unusual: bool = False  # its calls were followed because one of them was new: it does not stand for the steps around it
@@ -84,7 +91,22 @@ class Modes(Observation):
     resting: tuple[str, ...]  # in evaluation mode
     frozen: tuple[str, ...] = ()  # of either: in parts of which nothing is trained
     families: Mapping[str, str] = field(default_factory=dict)  # path → dropout, batchnorm, …
+    alone: bool = False  # the model's own flag says training, and nothing below it does
+    location: Location | None = None  # where that flag is set by hand
     recalibrating: bool = False  # batch-norms are set to average over everything they see
+
+
+@dataclass(frozen=True)
+class Bystander(Observation):
+    """A model in training mode that the backwards before one optimiser's steps reach, each time, and that nobody holds; that
+    optimiser holds the very parameters that another one holds."""
+
+    step: int
+    name: str
+    parameters: int  # tensors
+    size: int  # numbers
+    optimiser: int
+    twin: int  # the other optimiser
 
 
 @dataclass(frozen=True)
@@ -157,6 +179,15 @@ class Predictions(Observation):
     @property
     def samples(self) -> int:
         return sum(self.targets.values())
+
+
+@dataclass(frozen=True)
+class Synchronisation(Observation):
+    """Calls of one step at which Python waited for a device. A step without any is told as well."""
+
+    step: int
+    calls: Mapping[str, int]  # ".item()", ".cpu()", … → how often
+    location: Location | None = None  # the line with most of them
 
 
 @dataclass(frozen=True)

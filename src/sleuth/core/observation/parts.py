@@ -22,7 +22,8 @@ class Layer:
     kind: str
     family: str
     settings: Mapping[str, Any] = field(default_factory=dict)
-    location: Location | None = None
+    location: Location | None = None  # where the user made it
+    late: bool = False  # made after the optimiser
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,7 @@ class Parameter:
     layer: str = ""
     family: str = "other"  # the layer's
     tied_to: str | None = None
+    location: Location | None = None  # where the user gave it its first values, if that was seen
 
     @property
     def size(self) -> int:
@@ -59,6 +61,7 @@ class Architecture(Observation):
     layers: tuple[Layer, ...]
     parameters: tuple[Parameter, ...]
     strays: tuple[Stray, ...] | None = None  # None: this framework was not searched for them
+    frozen_at: Location | None = None  # the user's line that freezes parameters, where there is one such line
 
     def has(self, *families: str) -> bool:
         return any(layer.family in families for layer in self.layers)
@@ -72,5 +75,7 @@ class Settings(Observation):
     lr: float | None
     optimiser_options: Mapping[str, Any] = field(default_factory=dict)
     parameter_dtype: str | None = None
+    default_dtype: str | None = None  # in which the framework makes new floats; None: not known
     foreign_parameters: int = 0  # held by the optimiser and not part of the model
     versions: Mapping[str, str] = field(default_factory=dict)
+    machine: Mapping[str, str] = field(default_factory=dict)  # python, system, threads, device: as a person would say them

@@ -19,7 +19,8 @@ class Failure(Observation):
     expected: str | None = None
     got: str | None = None
     advice: str | None = None
-    location: Location | None = None
+    location: Location | None = None  # to be changed
+    raised: Location | None = None  # where that is another line: the one that raised
 
 
 @dataclass(frozen=True)

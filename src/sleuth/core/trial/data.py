@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from sleuth.core.trial.kind import Trial
 
 
@@ -57,6 +59,7 @@ class Alignment(Trial):
     validation_skill: float | None = None
     validation_p_value: float | None = None
     orders_tried: int = 0
+    late: "Late | None" = None  # None: not asked
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,19 @@ class Moved:
     serial: float  # skill at predicting the inputs that many rows away
     contained: float = 0.0  # how nearly these targets stand in the inputs as they are, as correlation with single columns
     runner_up: float = 0.0  # skill of the next best order: in a season every order of the same phase does as well
+
+
+@dataclass(frozen=True)
+class Late:
+    """The same of what came last in a training, of what came first and of validation, with as many samples each."""
+
+    since: int  # the step at which that begins
+    samples: int
+    skill: float
+    early_skill: float
+    early_p_value: float
+    validation_skill: float
+    validation_p_value: float
 
 
 @dataclass(frozen=True)
@@ -120,6 +136,19 @@ class Feeding(Trial):
     available: int | None = None  # samples of the data set behind, where that can be asked
     listed: bool = False  # a list that holds the batches: whoever wrote it may mean them to be equal
     validation_samples: int | None = None
+    by_hand: bool = False  # no loader gives them: the loop itself makes a batch for each step
+
+
+@dataclass(frozen=True)
+class Drift(Trial):
+    """Statistics of the input features, a row each: of training early and late, and of validation as of the same time."""
+
+    since: int  # the step at which what counts as late begins
+    early: np.ndarray
+    late: np.ndarray
+    early_validation: np.ndarray
+    late_validation: np.ndarray
+    began: int | None = None  # the step from which on training differs from its beginning; None: it does not
 
 
 @dataclass(frozen=True)

@@ -49,6 +49,16 @@ class FrozenTrunk(Trial):
 
 
 @dataclass(frozen=True)
+class FrozenRest(Trial):
+    """Nothing learns but biases, scales and single numbers: every weight matrix and table that is used is frozen."""
+
+    learning: int  # numbers
+    frozen: int
+    fresh: str | None  # the last frozen weight that still is as an initialiser draws it; None: all look trained
+    mark: str = ""  # what shows that
+
+
+@dataclass(frozen=True)
 class InitialLoss(Trial):
     """Loss of the untrained model against what guessing gives."""
 
@@ -161,7 +171,8 @@ class Operation:
     positions), scale (times or plus something that is not data), sum and product (of data with data), other.
 
     Settings of linear and conv: in, out, axis and out_axis (where the features stand), bias, and for conv kernel, groups, stride,
-    transposed. Of dropout: p. Of norms: centres, the axis for each of whose entries the mean is subtracted, if any.
+    transposed. Of dropout: p. Of norms: centres, the axis for each of whose entries the mean is subtracted, if any. Of softmax:
+    axis.
     """
 
     name: str  # as the framework calls it
@@ -174,6 +185,7 @@ class Operation:
     location: Location | None = None
     axes: tuple[tuple[int, ...], ...] | None = None  # for each axis of the result, the axes of the source it is made of
     leaves: bool = False  # the result left the model, or a part of it that the user's loop calls by itself
+    samples: tuple[int, ...] | None = None  # axes that are longer the more samples there are; None: not known
 
 
 @dataclass(frozen=True)
@@ -200,3 +212,20 @@ class Capacity(Trial):
     values: int | None  # numbers in all their targets; in the inputs where there are no targets
     trained: bool  # the weights do not look freshly drawn
     input_numbers: int = 0  # a sample has
+
+
+@dataclass(frozen=True)
+class TimeReach(Trial):
+    """A model with one answer for a sequence: how far the answer moves with a small change at each of some positions."""
+
+    length: int
+    positions: tuple[int, ...]
+    sizes: tuple[float, ...]  # of the answer's change, for a change of one at that position
+    # How well simple learners tell the targets (held-out R²) from the positions whose size is below `FAINT` of the largest, and
+    # from the others; None: not asked, or it cannot be.
+    beyond: float | None = None
+    within: float | None = None
+
+
+# What is so much fainter than elsewhere does not reach the answer.
+FAINT = 1e-4

@@ -122,7 +122,8 @@ def _looked_up(failure: Failure, outside: OutOfRange) -> Failure:
         expected=expected if outside.kind == "index" else failure.expected or expected,
         got=f"{index}{many}",
         advice=advice,
-        location=failure.location or outside.location,
+        location=outside.location if outside.raised else failure.location or outside.location,
+        raised=outside.raised,
     )
 
 

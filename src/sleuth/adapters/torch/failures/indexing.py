@@ -2,12 +2,14 @@
 
 import ast
 import re
+from dataclasses import replace
 from types import FrameType, TracebackType
 from typing import Any
 
 import torch
 from torch import nn
 
+from sleuth.adapters.torch.failures.given import OUTPUTS, given_at, last_with
 from sleuth.adapters.torch.failures.source import Function, functions, names_in
 from sleuth.adapters.torch.place import TORCH
 from sleuth.core.observation import OutOfRange
@@ -31,7 +33,24 @@ def read_out_of_range(error: BaseException, model: nn.Module | None) -> OutOfRan
         return None
     location = innermost(error.__traceback__, (TORCH,))
     found = _embedding(error.__traceback__, model) or _class(error.__traceback__) or _line(error)
-    return None if found is None else OutOfRange(**{"location": location, **found})
+    return None if found is None else _placed(OutOfRange(**{"location": location, **found}), error, model)
+
+
+def _placed(outside: OutOfRange, error: BaseException, model: nn.Module | None) -> OutOfRange:
+    """At the line that made the table too small. Numbers that are negative, or that count from 1, are wrong themselves."""
+    counted = outside.kind == "class" and (outside.lowest, outside.highest) == (1, outside.size)
+    if outside.kind not in ("embedding", "class") or outside.lowest < 0 or counted:
+        return outside
+    if outside.kind == "embedding":
+        place = given_at(_table(error.__traceback__), "num_embeddings")
+    else:
+        place = given_at(last_with(model, outside.size), *OUTPUTS) if outside.table == "the output" else None
+    return outside if place is None else replace(outside, location=place, raised=outside.location)
+
+
+def _table(trace: TracebackType | None) -> nn.Module | None:
+    owners = (frame.f_locals.get("self") for frame in _frames(trace))
+    return next((owner for owner in owners if isinstance(owner, nn.Embedding | nn.EmbeddingBag)), None)
 
 
 def _embedding(trace: TracebackType | None, model: nn.Module | None) -> dict[str, Any] | None:

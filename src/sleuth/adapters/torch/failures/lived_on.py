@@ -13,6 +13,7 @@ from sleuth.adapters.torch.failures.graph import State, nodes_behind, root_of, s
 from sleuth.adapters.torch.failures.source import Function, bound, functions, names_in, tree_of
 from sleuth.adapters.torch.watching.holders import carried
 from sleuth.adapters.torch.watching.variables import CONTAINERS, Variable, adding_line, variables
+from sleuth.adapters.torch.written import class_text
 from sleuth.core.location import Location, locate
 from sleuth.core.observation import Failure
 
@@ -29,7 +30,8 @@ def name_what_lived_on(failure: Failure, error: BaseException, model: nn.Module 
     told = None
     if whole is not None and whole.used and not whole.fresh:
         told = _same_loss(mine[0])
-    told = told or _carried(mine, root, states) or _kept(mine, root, states) or _carried(mine, root, None) or _in_the_model(model)
+    told = told or _carried(mine, root, states) or _kept(mine, root, states, model) or _carried(mine, root, None)
+    told = told or _in_the_model(model)
     if told is None:
         return failure
     got, advice, location = told
@@ -74,7 +76,7 @@ def _carried(mine: list[Function], root: torch.Tensor, states: dict[int, State] 
     return None
 
 
-def _kept(mine: list[Function], root: torch.Tensor, states: dict[int, State]) -> Told | None:
+def _kept(mine: list[Function], root: torch.Tensor, states: dict[int, State], model: nn.Module | None) -> Told | None:
     """A variable behind which everything is used up; the newest is what the loss was made of. Those of this very step are used up
     too, by the backward that raised."""
     found: list[tuple[int, Variable]] = []
@@ -86,7 +88,7 @@ def _kept(mine: list[Function], root: torch.Tensor, states: dict[int, State]) ->
     if not found:
         return None
     _, variable = max(found, key=lambda f: (f[0], -len(f[1].name)))
-    return _about(variable, mine)
+    return _about(variable, mine, model)
 
 
 def _is_new(variable: Variable, mine: list[Function]) -> bool:
@@ -100,7 +102,7 @@ def _is_new(variable: Variable, mine: list[Function]) -> bool:
     return False
 
 
-def _about(variable: Variable, mine: list[Function]) -> Told:
+def _about(variable: Variable, mine: list[Function], model: nn.Module | None) -> Told:
     name = variable.name
     if isinstance(variable.value, CONTAINERS):
         got = f"{name}, which holds tensors of earlier steps"
@@ -120,7 +122,7 @@ def _about(variable: Variable, mine: list[Function]) -> Told:
             return got, advice, one.at(one.line)
     if "." in name:
         word = name.rpartition(".")[2]
-        where = _attribute_line(word)
+        where = _attribute_line(word, model)
         return (
             f"{name}, which was computed once and kept",
             f"compute it in every step, or keep it without its graph: self.{word} = ….detach()",
@@ -140,18 +142,26 @@ def _in_the_model(model: nn.Module | None) -> Told | None:
         return None
     word = name.rpartition(".")[2]
     advice = f"cut it where it is kept: self.{word} = {word}.detach()"
-    return f"{name}, which the model keeps from step to step", advice, _attribute_line(word)
+    return f"{name}, which the model keeps from step to step", advice, _attribute_line(word, model)
 
 
-def _attribute_line(word: str) -> Location | None:
-    """Where the user's own files set an attribute of that name, if there is one such line only."""
-    found = []
-    for file in loaded_files():
-        tree = tree_of(file)
-        for node in ast.walk(tree) if tree is not None else ():
-            if any(name.endswith(f".{word}") for name in bound(node)) and not _is_none(node):
-                found.append((file, getattr(node, "lineno", 1)))
-    return locate(*found[0]) if len(found) == 1 else None
+def _attribute_line(word: str, model: nn.Module | None) -> Location | None:
+    """Where an attribute of that name is set, if there is one such line only: in the classes of the model, else in any of the
+    user's own files."""
+    classes: set[Any] = {kind for m in model.modules() for kind in type(m).__mro__} if model is not None else set()
+    texts = [class_text(kind) for kind in classes if issubclass(kind, nn.Module)]
+    files = ((file, tree) for file in loaded_files() if (tree := tree_of(file)) is not None)
+    for places in (texts, files):
+        found = [(file, line) for file, text in places for line in _settings(text, word)]
+        if found:
+            return locate(*found[0]) if len(found) == 1 else None
+    return None
+
+
+def _settings(text: ast.AST, word: str) -> Iterator[int]:
+    for node in ast.walk(text):
+        if any(name.endswith(f".{word}") for name in bound(node)) and not _is_none(node):
+            yield getattr(node, "lineno", 1)
 
 
 def _carried_names(mine: Function) -> Iterator[tuple[str, ast.stmt]]:

@@ -11,6 +11,7 @@ from typing import Any
 from torch import nn
 
 from sleuth.adapters.torch.place import is_users
+from sleuth.adapters.torch.watching.construction import Spot
 from sleuth.core.location import Location, locate
 
 Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.Module
@@ -106,6 +107,19 @@ def functions(trace: TracebackType | None) -> list[Function]:
             found.append(Function(trace.tb_frame, trace.tb_lineno, trace.tb_lasti))
         trace = trace.tb_next
     return found[::-1]
+
+
+def call_at(spot: Spot) -> tuple[ast.Call | None, Scope | None]:
+    """The call that was going on there, and the function it stands in."""
+    tree = tree_of(spot.code.co_filename)
+    scope = None if tree is None else _scope(tree, spot.code)
+    positions = list(spot.code.co_positions())
+    place = spot.instruction // 2
+    if scope is None or not 0 <= place < len(positions):
+        return None, scope
+    wanted = positions[place]
+    found = [n for n in _own(scope) if isinstance(n, ast.Call) and _span(n) == wanted]
+    return (found[-1] if found else None), scope
 
 
 def tree_of(file: str) -> ast.Module | None:

@@ -48,6 +48,15 @@ def stop_recording(activity: Recorder) -> None:
             nn.Module.__call__ = _plain_call  # type: ignore[method-assign]
 
 
+def replace_beneath(call: Any, other: Any) -> bool:
+    """Is it this call that is recorded, replaced by somebody before us? Then it is the other one from now on."""
+    global _plain_call
+    if not RECORDING or _plain_call is not call:
+        return False
+    _plain_call = other
+    return True
+
+
 def _recorded_call(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
     output = _plain_call(self, *args, **kwargs)
     if not torch.compiler.is_compiling():

@@ -108,5 +108,6 @@ def phases(step: int, optimiser: int, heard: Heard, after_last: bool) -> Iterato
     following = (*heard.names, "")[1:]
     for name, length, repeated, after in zip(heard.names, heard.lengths, heard.repeated, following, strict=False):
         unused = name in WITH_GRAPH and not after.startswith(USED)
-        if length > 1 and (unused or name in WITHOUT_GRAPH):
+        # One call in evaluation mode may be a validation in one go.
+        if (length > 1 and (unused or name in WITHOUT_GRAPH)) or (unused and name == "forward-in-eval"):
             yield Phase(step, name, length, repeated, forwards, backwards, optimiser, after_last)

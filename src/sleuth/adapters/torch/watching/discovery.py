@@ -18,8 +18,10 @@ from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook
 from torch.utils.hooks import RemovableHandle
 
-from sleuth.adapters.torch.watching import activity, taps
+from sleuth.adapters.torch.watching import activity, construction, taps
 from sleuth.adapters.torch.watching.finding_models import find_model, stepped_by
+from sleuth.adapters.torch.watching.hands import ByHand, Hands, Learning
+from sleuth.adapters.torch.watching.places import calling_frame
 from sleuth.core.adapter import Attended, Discovered, Discovering
 from sleuth.core.errors import EnoughSteps
 
@@ -72,17 +74,23 @@ class Discovery(taps.Listener, Discovering):
         self._known: weakref.WeakSet[Optimizer] = weakref.WeakSet()
         self._followed: list[Followed] = []
         self._count = 0
+        self._is_settling = False
+        self._learning: Learning | None = Learning()  # whether weights are written by hand; None: somebody else does it
+        self._hands: Hands | None = None
         self._steps_before = 0  # of trainings that have ended
         self._strangers: weakref.WeakSet[nn.Module] = weakref.WeakSet()  # called, and nothing of theirs waits for a step
         self._plain_call: Any = None
         self._ours: Any = None
-        self._handles: list[RemovableHandle] = []
+        self._handles: list[RemovableHandle | taps.Tap] = []
         self._process = os.getpid()
 
     def open(self, *, found_already: bool = False) -> None:
         taps.join(self)
+        self._handles += construction.open_taps()
         if found_already:
             self._old.update(thing for thing in gc.get_objects() if issubclass(type(thing), Optimizer))
+            if self._old:
+                self._forget_hands()
             self._hear_calls()
         # After the taps' own: whoever watches has heard of the step when the loop is left.
         if self._most_steps is not None:
@@ -90,6 +98,10 @@ class Discovery(taps.Listener, Discovering):
 
     def close(self) -> None:
         taps.leave(self)
+        self._forget_hands()
+        if self._hands is not None:
+            self._hands.close()
+            self._hands = None
         self._stop_hearing_calls()
         while self._handles:
             self._handles.pop().remove()
@@ -100,20 +112,35 @@ class Discovery(taps.Listener, Discovering):
 
     @quietly
     def hear_made(self, optimiser: Optimizer) -> None:
+        construction.note_made(optimiser)
         self._await(optimiser)
 
     def hear_backward(self, loss: torch.Tensor, options: Mapping[str, Any]) -> None:
+        self._go_on()
         if self.pending:
             self._settle()
+        elif self._learning is not None:
+            self._learn(loss)
+
+    def hear_backward_end(self, loss: torch.Tensor) -> None:
+        if self._learning is not None:
+            self._listen_to_hands()
 
     def hear_index(self, iterator: Any, positions: Any) -> None:
+        self._go_on()
         if self.pending:
             self._settle()
 
     def hear_call(self, kind: str, thing: Any) -> None:
+        self._go_on()
         if isinstance(thing, Optimizer) and thing not in self._known:
             self._meet(thing)
         if self.pending:
+            self._settle()
+
+    def hear_scheduler(self, scheduler: Any, told: bool) -> None:
+        # One that steps when it is made says nothing about the loop.
+        if self.pending and calling_frame().f_code.co_name != "_initial_step":
             self._settle()
 
     def hear_step(self, optimiser: Optimizer, closure: Any) -> None:
@@ -121,6 +148,48 @@ class Discovery(taps.Listener, Discovering):
             self._meet(optimiser)
         if self.pending:
             self._settle()
+
+    # Weights that are written by hand: see hands.py.
+
+    def _go_on(self) -> None:
+        if self._hands is not None:
+            self._hands.go_on()
+
+    @quietly
+    def _learn(self, loss: torch.Tensor) -> None:
+        assert self._learning is not None
+        self._stop_hearing_calls()
+        if os.getpid() != self._process or self.trouble is not None:
+            self._forget_hands()
+            return
+        self._is_settling = True
+        try:
+            found = self._learning.before_backward(loss)
+            if found is not None:
+                self._forget_hands()
+                self._begin_by_hand(found)
+            elif self._learning.is_over:
+                self._learning = None
+        finally:
+            self._is_settling = False
+
+    @quietly
+    def _listen_to_hands(self) -> None:
+        if self._learning is not None and self._learning.after_backward():
+            self._hear_calls()
+
+    def _forget_hands(self) -> None:
+        if self._learning is not None:
+            self._learning.close()
+            self._learning = None
+
+    def _begin_by_hand(self, found: ByHand) -> None:
+        model, name = find_model([found], sys._getframe(3))
+        self._hands = Hands(found, model, self._leave_when_enough)
+        self._count += 1
+        attended = self._begin(Discovered(model, (found,), name))
+        self._followed.append(Followed(model, [found], attended))
+        self._hands.open()
 
     @quietly
     def _meet(self, optimiser: Optimizer) -> None:
@@ -130,12 +199,22 @@ class Discovery(taps.Listener, Discovering):
         if optimiser in self._known or self.trouble is not None:
             return
         self._known.add(optimiser)
+        if self._is_settling:  # it is one of ours: a watch that ends makes its optimiser again
+            return
+        self._forget_hands()
         self.pending.append(weakref.ref(optimiser))
         self._strangers.clear()
         self._hear_calls()
 
     @quietly
     def _settle(self) -> None:
+        self._is_settling = True
+        try:
+            self._begin_training()
+        finally:
+            self._is_settling = False
+
+    def _begin_training(self) -> None:
         """Who of those that wait begins a training of its own?"""
         waiting = [optimiser for ref in self.pending if (optimiser := ref()) is not None]
         self.pending.clear()
@@ -153,9 +232,12 @@ class Discovery(taps.Listener, Discovering):
             self.missed += 1
             return
         self._count += 1
-        model, name = find_model(fresh, sys._getframe(2))
+        model, name = find_model(fresh, sys._getframe(3))
         for followed in [f for f in self._followed if f.is_left or any(f.holds(p) for p in model.parameters())]:
             self._followed.remove(followed)
+            if self._hands is not None and any(ref() is self._hands.optimiser for ref in followed.optimisers):
+                self._hands.close()
+                self._hands = None
             self._steps_before += followed.attended.steps
             followed.attended.end()
         attended = self._begin(Discovered(model, tuple(fresh), name))
@@ -176,20 +258,26 @@ class Discovery(taps.Listener, Discovering):
             if torch.compiler.is_compiling() or self._ours is not call:
                 return plain(module, *args, **kwargs)
             self._called(module)
-            # A watch that has just been opened listens at the module's own class.
-            again = plain if nn.Module.__call__ is call else type(module).__call__
+            # A watch that has just been opened listens at the module's own class. As long as somebody waits none has: whoever
+            # records calls by now would come by here again, and again.
+            again = plain if self._ours is call else type(module).__call__
             return again(module, *args, **kwargs)
 
         self._ours = call
         nn.Module.__call__ = call  # type: ignore[method-assign]
 
     def _stop_hearing_calls(self) -> None:
-        if self._ours is not None and nn.Module.__call__ is self._ours:
+        ours, self._ours = self._ours, None
+        # Whoever records calls has begun after us.
+        if ours is None or activity.replace_beneath(ours, self._plain_call):
+            return
+        if nn.Module.__call__ is ours:
             nn.Module.__call__ = self._plain_call  # type: ignore[method-assign]
-        self._ours = None
 
     @quietly
     def _called(self, module: nn.Module) -> None:
+        if self._learning is not None:
+            self._learning.stop_listening()
         if os.getpid() != self._process or module in self._strangers:
             return
         own = {id(p) for p in module.parameters()}
@@ -201,6 +289,9 @@ class Discovery(taps.Listener, Discovering):
             self._strangers.add(module)
 
     def _stop_when_enough(self, optimiser: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self._leave_when_enough()
+
+    def _leave_when_enough(self) -> None:
         steps = self._steps_before + sum(f.attended.steps for f in self._followed)
         if os.getpid() == self._process and self._most_steps is not None and steps >= self._most_steps:
             raise EnoughSteps

@@ -1,7 +1,7 @@
 """Which model is being trained: the outermost modules that hold what an optimiser steps."""
 
 import gc
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import FrameType
 from typing import Any
 
@@ -24,7 +24,10 @@ def stepped_by(optimisers: Iterable[Optimizer]) -> dict[int, torch.Tensor]:
 
 def find_model(optimisers: Sequence[Optimizer], frame: FrameType | None) -> tuple[nn.Module, str]:
     """The model, and what to call it. Several models, and tensors that belong to none, come as one."""
-    wanted = stepped_by(optimisers)
+    return model_of(stepped_by(optimisers), frame)
+
+
+def model_of(wanted: Mapping[int, torch.Tensor], frame: FrameType | None) -> tuple[nn.Module, str]:
     tops = _cover(wanted, _outermost())
     parts = [part for top in tops for part in _callable_parts(top, wanted)]
     held = {id(p) for part in parts for p in _parameters(part)}
@@ -35,6 +38,11 @@ def find_model(optimisers: Sequence[Optimizer], frame: FrameType | None) -> tupl
     models = {names[id(part)]: part for part in parts}
     tensors = {names[id(p)]: p for p in loose}
     return Several(models, tensors), "-".join(list(models) or list(tensors)[:3])
+
+
+def name_of(model: nn.Module, frame: FrameType | None) -> str:
+    """As the user calls it."""
+    return _names([model], [], frame)[id(model)]
 
 
 def _outermost() -> list[nn.Module]:

@@ -52,6 +52,10 @@ class GradientStates:
         self.all_backwards = 0
         self._cleared = False  # zero_grad was called since the gradients were last looked at
         self._erased = False  # a fresh gradient was cleared since the last step
+        self._unused = 0  # backwards since somebody's step that are in the gradients now
+        self._wasted = 0  # backwards since the last step that were cleared out of them
+        self._weights = (0, 0)  # their version at the last backward
+        self.wasted = 0  # of the latest step: backwards that it should have used, as it seems
         self._read_values = False  # somebody clears by hand: only the values tell
         self._start: list[torch.Tensor] | None = []
         self._steps = 0
@@ -75,9 +79,15 @@ class GradientStates:
         if reached:
             self.backwards += 1
             self.all_backwards += 1
+            self._unused += 1
+            self._weights = self.version()
             if self._start == []:
                 self._start = self._values()
         return reached
+
+    def used_elsewhere(self) -> None:
+        """What came so far was for somebody else: another optimiser that has stepped, or one that calls a closure."""
+        self._unused = 0
 
     def settle(self) -> None:
         """Somebody who is known is about to change gradients: whatever happened before was somebody else."""
@@ -111,6 +121,9 @@ class GradientStates:
         elif any(one.parameter.grad is None for one in self._spokesmen):
             self._look(reading=False)
         kind = self._kind()
+        # Whoever puts something else in their place has taken the parts for it from each backward.
+        self.wasted = self._wasted if kind == "step" and self._is_as_left() else 0
+        self._wasted = self._unused = 0
         for one in self._spokesmen:
             if one.state != EMPTY:
                 one.state = CONSUMED
@@ -183,6 +196,15 @@ class GradientStates:
     def _look(self, *, reading: bool) -> None:
         """Who was cleared or changed since the last look?"""
         cleared, self._cleared = self._cleared, False
+        full = sum(one.state in (FRESH, POLLUTED) for one in self._spokesmen)
+        self._look_at_each(cleared, reading)
+        left = sum(one.state in (FRESH, POLLUTED) for one in self._spokesmen)
+        if full and not left:
+            # Weights that somebody has moved meanwhile were moved by that gradient: a trial step, a search along a line.
+            self._wasted += self._unused if self._weights == self.version() else 0
+            self._unused = 0
+
+    def _look_at_each(self, cleared: bool, reading: bool) -> None:
         for one in self._spokesmen:
             gradient = one.parameter.grad
             if gradient is None:
@@ -208,6 +230,11 @@ class GradientStates:
                 one.empty()
             elif changed:
                 one.altered = True
+
+    def _is_as_left(self) -> bool:
+        """By the last backward, and by whoever is known to change gradients."""
+        gradients = [(one.parameter.grad, one.mark) for one in self._spokesmen if one.state == FRESH]
+        return all(g is not None and (id(g), g._version) == mark for g, mark in gradients)
 
     def _values(self) -> list[torch.Tensor]:
         with torch.no_grad():

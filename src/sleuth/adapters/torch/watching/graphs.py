@@ -32,6 +32,7 @@ class Maker:
     name: str
     axis: int | None  # of a softmax, counted from the front
     behind: str | None  # what squashed the values that it was given
+    number: int = -1  # of its node
 
 
 def number_of(tensor: Any) -> int | None:
@@ -63,7 +64,7 @@ def maker_of(tensor: torch.Tensor) -> Maker | None:
     if node is None or name is None:
         return None
     before = node.next_functions[0][0] if node.next_functions else None
-    return Maker(name, _axis(node), _squasher(_behind_carriers(before)))
+    return Maker(name, _axis(node), _squasher(_behind_carriers(before)), int(node._sequence_nr()))
 
 
 def _behind_carriers(node: Any) -> Any:

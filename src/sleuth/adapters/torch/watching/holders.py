@@ -1,5 +1,6 @@
 """Who keeps things in memory: which of the user's variables, and the line that adds to it."""
 
+import ast
 import sys
 from collections import deque
 from collections.abc import Iterator, Mapping
@@ -13,7 +14,7 @@ import torch
 from torch import nn
 
 from sleuth.adapters.torch.watching.reach import reach
-from sleuth.adapters.torch.watching.variables import CONTAINERS, Variable, adding_line, exchanges, variables
+from sleuth.adapters.torch.watching.variables import CONTAINERS, Variable, adding_line, exchanges, rebound, variables
 from sleuth.core.location import Location, locate
 from sleuth.core.observation import Holder
 
@@ -87,11 +88,17 @@ def passed_on(frame: FrameType | None, call: Location | None) -> tuple[str | Non
         if call is not None and not statement.lineno <= call.line <= (statement.end_lineno or statement.lineno):
             continue
         name = next((name for name in got if name in given and (call is not None or name in named)), None)
-        if name is None and call is not None:
-            name = next((name for name in given if name in named), None)
         if name is not None:
             return name, locate(file, statement.lineno)
+        if call is not None and (name := next((name for name in given if name in named), None)) is not None:
+            return name, _handed_on(file, statement, name) or locate(file, statement.lineno)
     return None, None
+
+
+def _handed_on(file: str, call: ast.stmt, name: str) -> Location | None:
+    """In the loop around a call that is given `name`: the last line below it that gives `name` its next value."""
+    lines = [line for line in rebound(file, name, call) if line > call.lineno]
+    return locate(file, lines[-1]) if lines else None
 
 
 def with_graph(value: Any) -> bool:

@@ -2,7 +2,7 @@
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import torch
@@ -12,6 +12,7 @@ from sleuth.adapters.torch.watching.calls import NOTHING_HEARD, Heard
 from sleuth.adapters.torch.watching.ear import Note
 from sleuth.adapters.torch.watching.optimisers import Held
 from sleuth.adapters.torch.watching.record import Look, Record, as_text, mean_of
+from sleuth.adapters.torch.watching.stopwatch import NOTHING
 from sleuth.core.location import Location
 
 # Steps that a scene shows in full before its own.
@@ -29,8 +30,9 @@ class Ended(NamedTuple):
     look: Look | None = None
     notes: tuple[Note, ...] = ()
     heard: Heard = NOTHING_HEARD
-    places: tuple[tuple[str, Location | None], ...] = ()
+    places: tuple[tuple[str, Location | None, Location | None], ...] = ()
     unusual: bool = False
+    phases: Mapping[str, float] = NOTHING
 
 
 class Journal:
@@ -57,6 +59,7 @@ class Journal:
             step.notes,
             step.training,
             step.unusual,
+            phases=step.phases,
         )
         self._recent.append(record)
         self._put(record)

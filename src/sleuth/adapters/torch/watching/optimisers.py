@@ -9,6 +9,7 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
+from sleuth.adapters.torch.watching.construction import made_at
 from sleuth.adapters.torch.watching.gradient_states import GradientStates
 from sleuth.adapters.torch.watching.weights import Weights
 from sleuth.core.location import Location
@@ -153,7 +154,7 @@ class Optimisers(Sequence[Any]):
         stateful = any(isinstance(v, torch.Tensor) and v.dim() for state in optimiser.state.values() for v in state.values())
         ref, location = self._made.get(id(optimiser), (None, None))
         if ref is None or ref() is not optimiser:
-            location = None
+            location = made_at(optimiser)
         seen = Optimiser(step, held.number, held.kind, parameters, stateful, held.given, carried=held.carried, location=location)
         if before is None or before is held or not shared:
             return seen

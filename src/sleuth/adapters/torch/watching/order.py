@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
-from sleuth.adapters.torch.watching import taps
+from sleuth.adapters.torch.watching import construction, taps
 from sleuth.adapters.torch.watching.attention import Attention
 from sleuth.adapters.torch.watching.calls import Calls
 from sleuth.adapters.torch.watching.optimisers import Optimisers
@@ -48,6 +48,7 @@ class Order(taps.Listener):
         self.measured_seconds = 0.0
         self.calls = Calls()
         self.places = Places()
+        self.schedule: tuple[construction.Made, type] | None = None  # the loop's scheduler
         self.unscaled: torch.Tensor | None = None  # what a scaler was given, until it goes backward
         self.scaler_enabled = False
         self.on_scale = False  # the gradients wait for a scaler to bring them back to their size
@@ -81,6 +82,8 @@ class Order(taps.Listener):
         held = self.optimisers.find(optimiser) if isinstance(optimiser, Optimizer) else None
         if held is None:
             return
+        if self.schedule is None and (made := construction.made(scheduler)) is not None:
+            self.schedule = made, type(scheduler)
         stepped = held.steps or held.carried or getattr(optimiser, "_opt_called", False)
         kind = "told-scheduler" if told else "scheduler" if stepped else "first-scheduler"
         self.calls.say(f"{kind}@{held.number}")

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import torch
 
 from sleuth.adapters.torch.watching.ear import Note
+from sleuth.adapters.torch.watching.stopwatch import NOTHING
 from sleuth.adapters.torch.watching.weights import SAMPLED, Measured
 from sleuth.core.location import Location
 from sleuth.core.observation import Role
@@ -31,7 +32,7 @@ class Record(NamedTuple):
     loss: float | torch.Tensor | None  # a tensor: still on a device
     lr: float | None
     calls: tuple[str, ...]
-    places: tuple[tuple[str, Location | None], ...]
+    places: tuple[tuple[str, Location | None, Location | None], ...]
     seconds: float
     look: Look | None
     counts: Mapping[str, int]
@@ -39,6 +40,7 @@ class Record(NamedTuple):
     training: bool = True
     unusual: bool = False
     sampled: int = SAMPLED
+    phases: Mapping[str, float] = NOTHING  # seconds, of a step that was listened to
 
 
 def as_text(number: Any) -> str | None:

@@ -7,6 +7,7 @@ import functools
 import math
 import sys
 from collections.abc import Callable, Mapping
+from time import perf_counter
 from types import GeneratorType
 from typing import Any, ClassVar
 
@@ -344,9 +345,19 @@ def _loss(name: str, original: Hear) -> Hear:
     return loss
 
 
+# How long the latest batch of a loader took to come: begin and end.
+_waited = [0.0, 0.0]
+
+
+def waited_seconds() -> float:
+    return _waited[1] - _waited[0]
+
+
 def _batch(original: Hear) -> Hear:
     def give(self: Any) -> Any:
+        began = perf_counter()
         batch = original(self)
+        _waited[:] = began, perf_counter()
         for listener in LISTENERS:
             listener.hear_batch(self, batch)
         return batch

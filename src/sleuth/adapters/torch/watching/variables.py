@@ -77,6 +77,18 @@ def exchanges(file: str) -> Iterator[tuple[ast.Assign, list[str], list[str]]]:
                 yield node, given, [name for target in node.targets for name in _names(target)]
 
 
+def rebound(file: str, name: str, inside: ast.stmt) -> list[int]:
+    """The lines that assign a name in the innermost loop around a statement of the file."""
+    try:
+        tree = ast.parse("".join(linecache.getlines(file)))
+    except (SyntaxError, ValueError):
+        return []
+    loops = [n for n in ast.walk(tree) if isinstance(n, ast.For | ast.While) and n.lineno < inside.lineno <= (n.end_lineno or 0)]
+    loop = max(loops, key=lambda n: n.lineno, default=None)
+    assigned = [n for n in ast.walk(loop) if isinstance(n, ast.Assign)] if loop is not None else []
+    return sorted(n.lineno for n in assigned if any(name in _names(target) for target in n.targets))
+
+
 def _names(node: ast.AST) -> Iterator[str]:
     if isinstance(node, ast.Tuple | ast.List):
         for element in node.elts:

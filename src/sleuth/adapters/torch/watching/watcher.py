@@ -13,13 +13,15 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
-from sleuth.adapters.torch.watching import several, taps
+from sleuth.adapters.torch.failures.given import argument_line
+from sleuth.adapters.torch.watching import construction, several, taps
 from sleuth.adapters.torch.watching.attention import Attention
 from sleuth.adapters.torch.watching.calls import WITHOUT_GRAPH, phases
 from sleuth.adapters.torch.watching.ear import Ears, Note
 from sleuth.adapters.torch.watching.ears import EARS
 from sleuth.adapters.torch.watching.ears.reservoir import Reservoir
 from sleuth.adapters.torch.watching.ears.scenes import Scenes
+from sleuth.adapters.torch.watching.hands import written_at
 from sleuth.adapters.torch.watching.journal import Ended, Journal
 from sleuth.adapters.torch.watching.keeping import kept
 from sleuth.adapters.torch.watching.looking import Looking
@@ -28,6 +30,8 @@ from sleuth.adapters.torch.watching.order import Order, quietly
 from sleuth.adapters.torch.watching.pace import Pace
 from sleuth.adapters.torch.watching.places import calling_frame
 from sleuth.adapters.torch.watching.record import Look, Record
+from sleuth.adapters.torch.watching.stopwatch import Stopwatch
+from sleuth.adapters.torch.written import rate_line
 from sleuth.core.guard import Guard
 from sleuth.core.kept import Kept
 from sleuth.core.location import Location
@@ -66,12 +70,15 @@ class Watcher(Order):
         self.kept: Kept | None = None  # for an examination after the end
         self.full_looks = Looking(model, asked=every is not None)
         self._pace = Pace(every=every, overhead=overhead)
+        self._stopwatch = Stopwatch(model)
         self.scenes = Scenes(self)
         self.reservoir = Reservoir(self, self.scenes) if keeps else None
         self.ears = Ears([*(ear(self) for ear in EARS), self.scenes, *([self.reservoir] if self.reservoir else [])])
         self.attention = Attention(self, self._pace)
         self.attention.needed = self.guard.every_gradient or bool(self.guard.expectations)
         self._losses: list[float | torch.Tensor] = []
+        self._loader: Location | None = None  # where that of the batches which come now was made
+        self._trained_on: Location | None = None  # that of the training's
         self._losses_before = 0
         self._inside_step = 0
         self._step_frame = 0
@@ -161,9 +168,11 @@ class Watcher(Order):
             self.calls.note_input(args)
         self.places.note(kind, calling_frame())
         self.ears.tell("forward", args, kwargs)
+        self._stopwatch.forward()
 
     @quietly
     def hear_output(self, output: Any) -> None:
+        self._stopwatch.output()
         if isinstance(output, torch.Tensor) and not output.requires_grad:
             self.calls.without_graph()
         self.ears.tell("output", output)
@@ -186,6 +195,7 @@ class Watcher(Order):
         for states in self.optimisers.states:
             states.before_backward()
         self.ears.tell("backward", loss, options)
+        self._stopwatch.backward()
 
     def hear_backward_end(self, loss: torch.Tensor) -> None:
         self._backward_ended(loss)
@@ -194,13 +204,18 @@ class Watcher(Order):
 
     @quietly
     def _backward_ended(self, loss: torch.Tensor) -> None:
+        self._stopwatch.backward_end()
         reached = [states.after_backward(reading=self._reading) for states in self.optimisers.states]
         if not any(reached):  # the backward of another model
             self.attention.needed = True
             self._losses = self._losses[: self._losses_before]
             self.calls.unsay("backward")
             return
+        self._trained_on = self._trained_on or self._loader
         self.ears.tell("backward_end", loss)
+        if self._inside_step:
+            for states in self.optimisers.states:
+                states.used_elsewhere()
         backwards = self.calls.counts["backward"]
         if backwards >= LONG_WITHOUT_STEP and backwards & (backwards - 1) == 0:
             self.left = (*self.left, self._pending())
@@ -220,8 +235,13 @@ class Watcher(Order):
 
     @quietly
     def hear_batch(self, iterator: Any, batch: Any) -> None:
-        if iterator._num_yielded <= 1:
+        first = iterator._num_yielded <= 1
+        self._stopwatch.data(first)
+        if first:
             self.optimisers.begin_pass()
+            if torch.is_grad_enabled():
+                self._loader = construction.made_at(iterator._index_sampler)
+        self.places.note("batch", calling_frame())
         self.ears.tell("batch", iterator, batch)
 
     # The optimisers. A subclass that calls super().step() makes hooks fire twice, and so does one that wraps another.
@@ -267,31 +287,36 @@ class Watcher(Order):
         self._with_closure = closure
         if not closure:
             self._end_of_calls(held)
-        self.places.note("step", calling_frame())
+        self.places.note("step", calling_frame(), written_at(optimiser))
         self.ears.tell("before_step", number)
         self.full_looks.before_step(held, closure=closure)
+        self._stopwatch.step()
 
     @quietly
     def _after_step(self, optimiser: Optimizer) -> None:
+        self._stopwatch.step_end()
         held = self._holding(optimiser)
         number = held.number
         if self._with_closure:  # forward and backward ran inside the step
             self.attention.needed = True
             self._end_of_calls(held)
         held.states.after_step()
+        for other in self.optimisers.held:
+            other.states.used_elsewhere()
         self.on_scale = False
         look = self.full_looks.after_step(held, closure=self._with_closure)
         self.ears.tell("after_step", number)
         heard = self.calls.take(number)
         met = self.optimisers.stepped(held, optimiser, self.steps)
         notes: tuple[Note, ...] = () if met is None else (met,)
-        if any(length > 1 for length in heard.lengths):
+        training = "forward-in-eval" not in heard.names
+        if any(length > 1 for length in heard.lengths) or not training:
             notes += (functools.partial(phases, self.steps, number, heard, False),)
         notes += (*self.full_looks.take_notes(self.steps), *self.ears.take())
         losses, self._losses = self._losses, []
-        training = "forward-in-eval" not in heard.names
         places, unusual = tuple(self.places.take()), self.attention.woken
-        self._end_step(Ended(self.steps, held, optimiser, losses, training, look, notes, heard, places, unusual))
+        took = self._stopwatch.take()
+        self._end_step(Ended(self.steps, held, optimiser, losses, training, look, notes, heard, places, unusual, took))
         self.attention.heard(heard.counts)
         self.attention.prepare(held, training)
 
@@ -322,6 +347,7 @@ class Watcher(Order):
         self._losses = list(losses)
         if backwards:
             self.calls.say("backward", backwards)
+        self._stopwatch.take()
         for held in self.optimisers.held:
             held.states.resume(stepped=held is stepped)
         self.ears.tell("resumed")
@@ -357,17 +383,35 @@ class Watcher(Order):
     def _end_of_calls(self, held: Held) -> None:
         """Several optimisers may stand on the same parameters; only the one that steps uses the gradient."""
         self.calls.say(held.states.step(reading=self._reading))
+        if held.states.wasted:
+            self.calls.counts["erased-backward"] = held.states.wasted
         self.measured_seconds += self.full_looks.note_seconds()
 
     def _pending(self) -> Pending:
         heard = self.calls.heard(None)
         return Pending(self.steps, heard.names[-TAIL:], dict(heard.counts), len(self.optimisers), self.optimisers.idle())
 
+    def _lines_before(self) -> Iterator[Call]:
+        """Of what is done once and long before it matters."""
+        parts = list(self.model.children()) if isinstance(self.model, several.Several) else [self.model]
+        for spot, training in (mode for part in parts for mode in construction.modes_of(part)):
+            yield Call("train" if training else "eval", self.steps, spot.location, -1)
+            if training and any(code in (spot.code, *spot.code.co_consts) for code in self.places.validating):
+                yield Call("train-to-validate", self.steps, spot.location, -1)
+        if self.schedule is not None:
+            # A function that tells the rate is the schedule itself.
+            yield Call("made-scheduler", self.steps, argument_line(*self.schedule, "lr_lambda"), -1)
+        elif (line := rate_line({place.file for place in self.places.lines.values() if place is not None})) is not None:
+            yield Call("sets-rate", self.steps, line, -1)
+        if self._trained_on is not None:
+            yield Call("made-loader", self.steps, self._trained_on, -1)
+
     def _last_words(self) -> Iterator[Note]:
         """What came after the last step."""
         try:
             heard = self.calls.heard(None)
-            yield from (Call(kind, self.steps, location, -1) for kind, location in self.places.take())
+            yield from (Call(kind, self.steps, location, -1, function) for kind, location, function in self.places.take())
+            yield from self._lines_before()
             yield from phases(self.steps, -1, heard, after_last=True)
             yield self._pending()
         except Exception as error:

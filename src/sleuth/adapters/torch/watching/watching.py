@@ -119,8 +119,8 @@ class TorchWatching(Watching):
 
 
 def _observations(record: Record) -> Iterator[Observation]:
-    for kind, location in record.places:
-        yield Call(kind, record.step, location, record.optimiser)
+    for kind, location, function in record.places:
+        yield Call(kind, record.step, location, record.optimiser, function)
     yield from _made(record.notes)
     norm = None
     tables = record.look.tables if record.look is not None else {}
@@ -139,7 +139,7 @@ def _observations(record: Record) -> Iterator[Observation]:
         optimiser=record.optimiser,
         training=record.training,
         unusual=record.unusual,
-        seconds={"step": record.seconds},
+        seconds={"step": record.seconds, **record.phases},
         heard=record.loss is not None,
     )
 

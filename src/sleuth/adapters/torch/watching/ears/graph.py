@@ -212,7 +212,7 @@ class Graphs(Ear):
         """The name of what goes from step to step, and the line that passes it on."""
         called = _line(self._place)
         name, line = passed_on(frame, called)
-        return (name or carried(self.loop.model)), (called or line)
+        return (name or carried(self.loop.model)), (line or called)
 
 
 def _has_graph(thing: Any) -> bool:

@@ -5,17 +5,22 @@ import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import FrameType
 from typing import Any, Generic, TypeVar
 
 import torch
+from torch import nn
 
 from sleuth.adapters.torch.arrays import array_facts
 from sleuth.adapters.torch.listening import is_tensor
 from sleuth.adapters.torch.loss_calls import FAMILIES, ROLES, SYMMETRIC, bind_arguments, known_call
+from sleuth.adapters.torch.place import is_users
 from sleuth.adapters.torch.sums import axis_sums, exp_sums
 from sleuth.adapters.torch.watching import taps
+from sleuth.adapters.torch.watching.construction import made_at
 from sleuth.adapters.torch.watching.ear import Ear, Loop, Note
 from sleuth.adapters.torch.watching.graphs import found_behind, maker_of, number_of
+from sleuth.adapters.torch.watching.origin.learning import line_behind
 from sleuth.adapters.torch.watching.places import users_line
 from sleuth.core.location import Location
 from sleuth.core.observation import Absent, Argument, LossCall
@@ -137,7 +142,17 @@ def _describe(
     family = FAMILIES.get(name, "other")
     roles = _roles(bound, family)
     arguments = tuple(_argument(key, tensor, roles[key]) for key, tensor in bound.items() if is_tensor(tensor))
-    return known_call(name, bound, arguments, returned, None, location, _wants_every_pair(bound))
+    call = known_call(name, bound, arguments, returned, None, location, _wants_every_pair(bound))
+    return replace(call, made_location=_made_at(sys._getframe(2)))
+
+
+def _made_at(frame: FrameType | None) -> Location | None:
+    """Where the object of the loss was made, if it is one."""
+    while frame is not None and not is_users(frame.f_code.co_filename):
+        if frame.f_code.co_name == "forward" and isinstance(owner := frame.f_locals.get("self"), nn.modules.loss._Loss):
+            return made_at(owner)
+        frame = frame.f_back
+    return None
 
 
 def _roles(bound: Mapping[str, Any], family: str) -> dict[str, str]:
@@ -153,14 +168,18 @@ def _roles(bound: Mapping[str, Any], family: str) -> dict[str, str]:
 
 def _argument(key: str, tensor: torch.Tensor, role: str) -> Argument:
     made, measured = maker_of(tensor), sampled(tensor)
+    maker, last = line_behind(made.number if made else None), line_behind(number_of(tensor))
     return Argument(
         facts=replace(array_facts(key, measured), shape=tuple(tensor.shape)),
         role=role,
         producer=made.name if made else None,
         axis_sums=axis_sums(measured),
+        producer_location=maker.location if maker else None,
         producer_axis=made.axis if made else None,
         behind=made.behind if made else None,
         exp_sums=exp_sums(measured),
+        location=last.location if last else None,
+        written=last is not None and last.written is not None,
     )
 
 

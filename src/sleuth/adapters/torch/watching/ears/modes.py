@@ -1,5 +1,6 @@
 """In which mode dropout and batch-norm are when the model is called. Read only when that may have changed."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -8,6 +9,8 @@ from torch import nn
 
 from sleuth.adapters.torch.architecture import family_of
 from sleuth.adapters.torch.watching.ear import Ear, Loop, Note
+from sleuth.adapters.torch.watching.several import Several
+from sleuth.adapters.torch.written import flag_line
 from sleuth.core.observation import Modes
 
 # A loop that changes modes all the time says nothing new any more.
@@ -42,6 +45,7 @@ class LayerModes(Ear):
         acting = [(path, layer, part) for path, layer, part in self._layers if _acts(layer)]
         groups = [group["params"] for optimiser in self.loop.optimisers if optimiser for group in optimiser.param_groups]
         held = {id(p) for params in groups for p in params}
+        alone = root and _is_alone(self.loop.model)
         return Modes(
             self.loop.steps,
             graph,
@@ -50,8 +54,17 @@ class LayerModes(Ear):
             resting=tuple(path for path, layer, _ in acting if not layer.training),
             frozen=tuple(path for path, _, part in acting if not any(_is_trained(p, held) for p in part.parameters())),
             families={path: family_of(layer) for path, layer, _ in acting},
+            alone=alone,
+            location=flag_line(sys._getframe()) if alone else None,
             recalibrating=any(layer.training and getattr(layer, "momentum", 0) is None for _, layer, _ in acting),
         )
+
+
+def _is_alone(model: nn.Module) -> bool:
+    """Is nothing below it in training mode?"""
+    called = model.called or model if isinstance(model, Several) else model
+    inner = [module for module in called.modules() if module is not called]
+    return bool(inner) and not any(module.training for module in inner)
 
 
 def _is_trained(parameter: torch.Tensor, held: set[int]) -> bool:

@@ -3,127 +3,141 @@
 Whatever brought the batches: they are taken at the door of the model, and their targets where the loss is called.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 from weakref import ref
 
 import numpy as np
 import torch
-from torch import nn
-from torch.nn.parameter import is_lazy
+from torch import distributed
 
-from sleuth.adapters.torch.listening import is_tensor
-from sleuth.adapters.torch.loss_calls import bind_arguments
-from sleuth.adapters.torch.watching.basin import Basin, copied
+from sleuth.adapters.torch.watching.basin import Basin, inputs_of, parts_of, rows_of
+from sleuth.adapters.torch.watching.beginning import weights_of
 from sleuth.adapters.torch.watching.ear import Ear, Loop
+from sleuth.adapters.torch.watching.ears.asking import Asking
 from sleuth.adapters.torch.watching.ears.scenes import Scenes
+from sleuth.adapters.torch.watching.first_batch import FirstBatch
+from sleuth.adapters.torch.watching.indices import tensors_of
 from sleuth.adapters.torch.watching.loss_again import LossAgain, loss_again, target_of
+from sleuth.adapters.torch.watching.loss_tape import TapeLoss, tape_loss
 from sleuth.adapters.torch.watching.recipe import Recipe, recipe_of
 from sleuth.adapters.torch.watching.several import Several
+from sleuth.adapters.torch.watching.sources import COPIES, Source, Sources
 from sleuth.adapters.torch.watching.step_memory import Forward, Memory
 from sleuth.core.kept import Group, Passed
-from sleuth.core.subject import Parts
-from sleuth.core.tree import leaves
 
-# Sources of validation data: more are not told apart.
-MOST_GROUPS = 4
+MOST_BYTES = 32 << 20
 MOST_EPOCHS = 64
-# The model as it was at the first step is kept up to this size.
-MOST_WEIGHT_BYTES = 32 << 20
 
 
-class Pass:
-    """What the model is shown without a graph, from one source."""
+class Draft(NamedTuple):
+    """While a backward runs."""
 
-    def __init__(self, of_its_own: bool) -> None:
-        self.of_its_own = of_its_own
-        self.basin = Basin()
-        self.samples = 0
-        self._counted = 0
-        self._step = -1
-
-    def count(self, step: int, samples: int) -> None:
-        """Samples between two steps of the training are those of one pass."""
-        self._counted = self._counted + samples if step == self._step else samples
-        self._step = step
-        self.samples = max(self.samples, self._counted)
+    forward: Forward
+    target: torch.Tensor | None
+    positions: np.ndarray | None
+    source: Source
 
 
 class Reservoir(Ear):
     def __init__(self, loop: Loop, scenes: Scenes) -> None:
         super().__init__(loop)
         self._scenes = scenes
-        self.train = Basin()
-        self.loss_again: LossAgain | None = None
+        self._sources = Sources()
+        self._asking = Asking(self._sources)
+        self.train = Basin(MOST_BYTES)
+        self.loss_again: LossAgain | TapeLoss | None = None
         self.never_again = ""  # why the loss cannot be called again
+        self._takes_beside = False  # the target is what the loader gives, not what the loss function is given in the end
+        self.first: FirstBatch | None = None
+        self.first_is_whole = False  # and not its first rows only
         self.called_once = True  # a batch
+        self.alone = True  # no other process takes part in the training
         self.available: int | None = None  # samples in the data set that training draws from
+        self.fed_anew = True
         self.first_positions: list[tuple[int, ...]] = []
-        self._passes: dict[Any, Pass] = {}
-        self._trained_on: set[Any] = set()
-        self._epochs: dict[int, int] = {}
-        self._source: Any = None  # of the batch that came last
-        self._batch: list[ref[torch.Tensor]] = []
-        self._draft: tuple[Forward, torch.Tensor | None, np.ndarray | None] | None = None
-        self._asked: tuple[Pass, Any, int, list[torch.Tensor]] | None = None  # a validation's call that waits for its target
-        self.start = _weights(loop.model)
+        self.start = weights_of(loop.model)
         self.recipes: list[Recipe] = []  # of the optimisers
-
-    # Where batches come from.
+        self._source: Source | None = None  # of what the model was called with since the last backward
+        self._draft: Draft | None = None
+        self._before: ref[torch.Tensor] | None = None  # what the step before was given, and where it lay
+        self._address = 0
 
     def batch(self, iterator: Any, batch: Any) -> None:
-        self._source = ref(iterator)
-        self._batch = [ref(t) for _, t in leaves(batch, is_tensor)]
-        if iterator._num_yielded <= 1:
-            self._epochs[id(iterator._dataset)] = self._epochs.get(id(iterator._dataset), -1) + 1
+        self._sources.gave(iterator, batch, self.loop.steps)
 
-    def _key(self, given: torch.Tensor | None) -> tuple[Any, bool]:
-        """Of the source, and whether it is one that can be told from others."""
-        source = None if self._source is None else self._source()
-        if source is not None:
-            return ("loader", id(source._dataset)), True
-        if given is None:
-            return "other", False
-        # Rows of a larger array, or the whole of it again and again; copies of rows may be of anything.
-        part = given.untyped_storage().nbytes() > given.nbytes or given.data_ptr() in self._whole(given)
-        return ("array", given.untyped_storage().data_ptr()) if part else "copies", part
+    def forward(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        if not torch.is_grad_enabled():
+            if not self.loop.model.training:
+                self._asking.forward(args, kwargs, self.loop.steps)
+        elif self._source is None:
+            given = [*tensors_of(args), *tensors_of(kwargs)]
+            self._source = self._sources.of(given, self.loop.steps) if given else COPIES
 
-    def _available(self, given: torch.Tensor) -> int | None:
-        source = None if self._source is None else self._source()
-        try:
-            if source is not None:
-                return len(source._dataset)
-        except TypeError:  # a stream
-            return None
-        rows = given[:1].nbytes if given.dim() else 0
-        return given.untyped_storage().nbytes() // rows if rows and given.untyped_storage().nbytes() > given.nbytes else None
-
-    def _whole(self, given: torch.Tensor) -> set[int]:
-        return {given.data_ptr()} if ("array", given.untyped_storage().data_ptr()) in self._passes else set()
-
-    # Training.
+    def loss(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], returned: Any) -> None:
+        if not torch.is_grad_enabled():
+            self._asking.loss(name, args, kwargs)
 
     def backward(self, loss: torch.Tensor, options: Mapping[str, Any]) -> None:
-        self._ask_no_more()
-        self._draft = None
+        source, self._source = self._source or COPIES, None
         memory = self._scenes.memory
         if not memory.forwards or memory.cut:
             return
-        first = memory.forwards[0]
-        given = first.inputs
         self.called_once &= len(memory.forwards) == 1 and not isinstance(self.loop.model, Several)
+        self.alone &= not (distributed.is_available() and distributed.is_initialized() and distributed.get_world_size() > 1)
+        first = memory.forwards[0]
+        given = list(first.inputs)
+        self._note_loss(memory, self._sources.beside(given) if given else None)
         if not given or given[0].requires_grad or not first.unchanged:
             return
-        heard = memory.losses[memory.root] if type(memory.root) is int else memory.losses[0] if len(memory.losses) == 1 else None
-        target = None if heard is None else target_of(heard)
-        if target is not None and target.requires_grad:
-            target = None
+        target = None if self._takes_beside else _target_in(memory)
         samples = self._scenes.samples_in(memory)
         positions = None if samples is None or not samples.certain else np.asarray(samples.indices)
-        self._draft = first, self._beside(given) if target is None else target, positions
-        self._note_loss(memory)
+        self._draft = Draft(first, self._sources.beside(given) if target is None else target, positions, source)
 
-    def _note_loss(self, memory: Memory) -> None:
+    def backward_failed(self, loss: torch.Tensor) -> None:
+        self._draft = None
+
+    def backward_end(self, loss: torch.Tensor) -> None:
+        draft, self._draft = self._draft, None
+        if draft is None:
+            return
+        if not self.recipes:
+            self.recipes = [recipe_of(o, self.loop.model) for o in self.loop.optimisers if o is not None]
+        source = draft.source
+        self._asking.trained_on.add(source.key)
+        self._note_memory(draft.forward.inputs[0], source)
+        self.available = self.available if source.length is None else max(self.available or 0, source.length)
+        if draft.positions is not None and source.begins and len(self.first_positions) < MOST_EPOCHS:
+            self.first_positions.append(tuple(draft.positions.tolist()))
+        place = self.train.wants()
+        if place is not None:
+            self._keep(place, draft)
+
+    def _keep(self, place: int, draft: Draft) -> None:
+        inputs = inputs_of(draft.forward.args, draft.forward.kwargs)
+        parts = parts_of(inputs, draft.target, first=place == 0)
+        if parts is None:
+            return
+        positions = None if draft.positions is None else draft.positions[: rows_of(parts)]
+        self.train.note_devices((inputs, draft.target))
+        self.train.put(place, Passed(self.loop.steps, parts, draft.source.epoch, positions))
+        if place == 0:
+            self.first = FirstBatch.of(draft.forward, self.loop.loss, self.loop.model)
+            self.first_is_whole = rows_of(parts) == draft.forward.size
+
+    def _note_memory(self, given: torch.Tensor, source: Source) -> None:
+        """Is a step given the very arrays of the one before? Then whoever wrote the loop may have no others."""
+        before, self._before = self._before, ref(given)
+        address, self._address = self._address, given.data_ptr()
+        if before is None or source.fresh:
+            return
+        # A view of an array is made anew at each step, and so is what shares memory with NumPy; a copy may come to lie where
+        # the last one was. What is brought to another device each time may be the same array again.
+        shared = given._is_view() or not given.untyped_storage().resizable() or before() is given
+        self.fed_anew &= given.is_cpu and not (shared and address == self._address)
+
+    def _note_loss(self, memory: Memory, beside: torch.Tensor | None) -> None:
         if self.never_again or self.loss_again is not None:
             return
         found = None
@@ -139,104 +153,28 @@ class Reservoir(Ear):
             if found is None:
                 self.never_again = "the loss is given something that was computed from the model's output"
         self.loss_again = None if found is None else found[0]
+        if found is None and len(memory.forwards) == 1 and not isinstance(self.loop.model, Several):
+            self._note_tape(memory, beside)
 
-    def backward_end(self, loss: torch.Tensor) -> None:
-        if self._draft is None:
-            return
-        (forward, target, positions), self._draft = self._draft, None
-        if not self.recipes:
-            self.recipes = [recipe_of(o, self.loop.model) for o in self.loop.optimisers if o is not None]
-        key, told = self._key(forward.inputs[0])
-        if self.available is None:
-            self.available = self._available(forward.inputs[0])
-        if told:
-            self._trained_on.add(key)
-        epoch = self._epochs.get(key[1]) if told and key[0] == "loader" else None
-        if epoch is not None and positions is not None and epoch == len(self.first_positions) < MOST_EPOCHS:
-            self.first_positions.append(tuple(positions.tolist()))
-        self._source = None
-        place = self.train.wants()
-        if place is None:
-            return
-        step, whole = self.loop.steps, place == 0
-        self.train.put(place, lambda: _passed(step, _inputs(forward.args, forward.kwargs), target, epoch, positions, whole))
-
-    # Validation.
-
-    def forward(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        self._ask_no_more()
-        if torch.is_grad_enabled() or self.loop.model.training:
-            return
-        tensors = [t for _, t in leaves((args, kwargs), is_tensor)]
-        key, told = self._key(tensors[0] if tensors else None)
-        self._source = None
-        if not tensors or not tensors[0].dim() or key in self._trained_on:
-            return
-        if key not in self._passes and len(self._passes) >= MOST_GROUPS:
-            return
-        found = self._passes.setdefault(key, Pass(told))
-        found.count(self.loop.steps, len(tensors[0]))
-        place = found.basin.wants()
-        if place is not None:
-            self._asked = found, _inputs(args, kwargs), place, tensors
-
-    def loss(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], returned: Any) -> None:
-        if self._asked is None or (is_tensor(returned) and returned.requires_grad):
-            return
-        target = bind_arguments(name, args, kwargs).get("target")
-        if is_tensor(target) and target.dim() and target.shape[0] == len(self._asked[3][0]):
-            self._keep(target)
-
-    def after_step(self, number: int) -> None:
-        self._ask_no_more()
-
-    def _ask_no_more(self) -> None:
-        if self._asked is not None:
-            self._keep(self._beside(self._asked[3]))
-
-    def _keep(self, target: torch.Tensor | None) -> None:
-        assert self._asked is not None
-        (found, inputs, place, _), self._asked = self._asked, None
-        found.basin.put(place, lambda: _passed(self.loop.steps, inputs, target, None, None, place == 0))
-
-    def _beside(self, given: Sequence[torch.Tensor]) -> torch.Tensor | None:
-        """What a loader's batch holds beside the inputs: the target, most likely, where that is one array."""
-        tensors = [t for r in self._batch if (t := r()) is not None]
-        others = [t for t in tensors if all(t is not mine for mine in given)]
-        fits = len(others) == 1 and len(tensors) == len(others) + len(given) and others[0].dim() > 0
-        return others[0] if fits and len(others[0]) == len(given[0]) else None
-
-    def resumed(self) -> None:
-        self._draft, self._asked, self._batch = None, None, []
+    def _note_tape(self, memory: Memory, beside: torch.Tensor | None) -> None:
+        """What the user's lines compute, where it is more than one call of a loss function."""
+        size, heard = memory.forwards[0].size, _target_in(memory)
+        if self._scenes.tapes and size and not self.loop.scaled:
+            found = tape_loss(self._scenes.tapes[0], size, [t for t in (heard, beside) if t is not None])
+            if isinstance(found, str):
+                self.never_again = found
+            else:
+                self.loss_again, self.never_again = found[0], ""
+                self._takes_beside = found[1] is not heard
 
     def close(self) -> None:
-        self._ask_no_more()
-        self._draft, self._source, self._batch = None, None, []
+        self._draft, self._source, self._before = None, None, None
 
     def groups(self) -> list[Group]:
-        found = [p for key, p in self._passes.items() if p.basin.batches and key not in self._trained_on]
-        return [Group(p.basin.batches, p.samples, p.of_its_own) for p in found]
+        return self._asking.groups()
 
 
-def _inputs(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    if kwargs:
-        return dict(kwargs) if not args else (*args, dict(kwargs))
-    return args[0] if len(args) == 1 else args
-
-
-def _passed(
-    step: int, inputs: Any, target: torch.Tensor | None, epoch: int | None, positions: np.ndarray | None, whole: bool
-) -> Passed:
-    given, wanted = copied((inputs, target), whole=whole)
-    size = next((len(t) for _, t in leaves(given, is_tensor) if t.dim()), 0)
-    return Passed(step, Parts(given, wanted, (given, wanted)), epoch, None if positions is None else positions[:size])
-
-
-def _weights(model: nn.Module) -> dict[str, torch.Tensor] | None:
-    """None: too large to be kept, or not made yet."""
-    tensors = {**dict(model.named_parameters()), **dict(model.named_buffers())}
-    if any(is_lazy(t) for t in tensors.values()):
-        return None
-    if sum(t.nbytes for t in tensors.values()) > MOST_WEIGHT_BYTES:
-        return None
-    return {name: t.detach().clone() for name, t in tensors.items()}
+def _target_in(memory: Memory) -> torch.Tensor | None:
+    heard = memory.losses[memory.root] if type(memory.root) is int else memory.losses[0] if len(memory.losses) == 1 else None
+    target = None if heard is None else target_of(heard)
+    return None if target is None or target.requires_grad else target

@@ -14,6 +14,7 @@ from sleuth.adapters.torch.watching.expression import Born, birth
 from sleuth.adapters.torch.watching.indices import Indices, Samples, samples_of
 from sleuth.adapters.torch.watching.inquiry import Inquest, Known, inquire
 from sleuth.adapters.torch.watching.origin.learning import Learner
+from sleuth.adapters.torch.watching.origin.tape import Tape
 from sleuth.adapters.torch.watching.origin.telling import weighed
 from sleuth.adapters.torch.watching.scene import About, draft
 from sleuth.adapters.torch.watching.several import Several
@@ -82,6 +83,11 @@ class Scenes(Ear):
         """Which one was called, where several models are watched as one."""
         if self._parts and memory.forwards:
             memory.forwards[-1].part = self._parts.get(id(self.loop.model.__dict__["called"]), "")
+
+    @property
+    def tapes(self) -> list[Tape]:
+        """Of loss expressions; the latest first."""
+        return self._learner.tapes
 
     @property
     def memory(self) -> Memory:

@@ -9,11 +9,14 @@ import torch
 from torch import nn
 
 from sleuth.adapters.torch.watching.origin import sources
+from sleuth.adapters.torch.watching.origin.lines import Line
 from sleuth.adapters.torch.watching.origin.tape import Recorder, Tape, pull, push
 from sleuth.adapters.torch.watching.step_memory import Memory
 
 # A loop may go backward several times a step, each time from another expression.
 MOST_TAPES = 6
+# How a model is wired shows in its first steps: later ones are not asked where inside it something was done.
+LAST_LINES = 2
 
 
 RECORDING: set[Recorder] = set()
@@ -35,7 +38,7 @@ class Learner:
             if not self._recorder.outputs:
                 self._recorder.start_over()
         elif step >= self.due and not _compiles():
-            recorder = Recorder()
+            recorder = Recorder(lines=step <= LAST_LINES)
             if push(recorder):
                 self._recorder, self.open = recorder, True
                 RECORDING.add(recorder)
@@ -81,6 +84,13 @@ class Learner:
             pull(self._recorder)
             RECORDING.discard(self._recorder)
             self._recorder, self.open = None, False
+
+
+def line_behind(number: int | None) -> Line | None:
+    """The user's line behind a node of the graph, on the steps that are heard."""
+    lines = [recorder.lines for recorder in RECORDING if recorder.lines is not None]
+    found = (heard.find(number) for heard in lines) if number is not None else ()
+    return next((line for line in found if line is not None), None)
 
 
 def _alike(one: Tape, other: Tape) -> bool:

@@ -11,6 +11,7 @@ from torch.overrides import TorchFunctionMode
 
 from sleuth.adapters.torch.listening import is_tensor, name_of
 from sleuth.adapters.torch.watching import taps
+from sleuth.adapters.torch.watching.origin.lines import Lines
 from sleuth.adapters.torch.watching.places import calling_frame, users_line
 from sleuth.core.location import Location
 from sleuth.core.tree import leaves, map_arrays
@@ -72,12 +73,14 @@ class Tape:
 class Recorder(TorchFunctionMode):
     """Stands between the user's code and torch for a few steps; hands everything on as it is."""
 
-    def __init__(self) -> None:
+    def __init__(self, lines: bool = False) -> None:
+        """`lines`: of the operations inside the model too."""
         super().__init__()
         self.paused = False
         self.full = False  # given up: it became too long, or something went wrong
         self.calls: list[Recorded] = []
         self.outputs: dict[int, tuple[int, str]] = {}
+        self.lines = Lines() if lines else None
         self._slots: dict[int, int] = {}
         self.alive: list[torch.Tensor] = []  # by slot: while they live, their ids are unique
         self._storages: dict[int, set[int]] = {}
@@ -85,6 +88,8 @@ class Recorder(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         func = _unwatched(func)
         output = func(*args, **(kwargs or {}))
+        if self.lines is not None:
+            self.lines.note(output)
         if not (self.paused or self.full):
             try:
                 self._note(func, args, kwargs or {}, output)

@@ -1,0 +1,1 @@
+"""Looking at a model for its own sake: its parts, one forward pass, and what pictures are made of."""
