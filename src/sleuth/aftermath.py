@@ -24,6 +24,8 @@ from sleuth.probes.telling_apart import validation_of
 OF_THE_LOADER = ("worker_noise", "second_pass", "gradient_noise")
 # What can be asked of a model whatever its weights are, and without its loss.
 OF_ANY_WEIGHTS = ("describing", "first_pass", "flowing", "causality", "dependence", "modes", "counting")
+# A few passes through the model each: before the budget is spent on the rest.
+AT_ONCE = ("reading", "describing", "first_pass", "connecting", "flowing", "time_reach")
 
 
 class Aftermath:
@@ -37,7 +39,7 @@ class Aftermath:
         self.interrupted = ""  # during what Ctrl-C came
 
     def examine(self, emit: Emit, progress: Callable[[str], None], probes: Iterable[Probe] | None = None) -> None:
-        """By these probes, in their order; None: by all there are."""
+        """By these probes, in their order; None: by all there are, those that tell most for their time first."""
         samples = None if self._validation is None else self._validation.gathered.samples
         Sequenced(self._kept, self._adapter, self._seconds, samples).examine(emit, progress)
         self._examine_drift(emit)
@@ -46,7 +48,7 @@ class Aftermath:
             stack.enter_context(self._adapter.preserve(lab.subject))
             if isinstance(self._adapter, Steps) and not self._kept.forbidden:
                 lab.bench_ = stack.enter_context(self._adapter.bench(lab.subject))
-            for probe in all_probes() if probes is None else probes:
+            for probe in sorted(all_probes(), key=lambda p: p.name not in AT_ONCE) if probes is None else probes:
                 try:
                     self._run(probe, lab, emit)
                 except KeyboardInterrupt:  # this one and the rest say why they gave nothing

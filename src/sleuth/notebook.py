@@ -16,7 +16,6 @@ from sleuth.script.importing import forget, when_imported
 from sleuth.script.options import reason_of, require_limits
 from sleuth.script.tracebacks import leave_out_ours
 
-
 TAKES = '--every N, --overhead SHARE, --steps N, --budget SECONDS, --select NAME, --ignore "NAME=REASON", --name NAME'
 
 

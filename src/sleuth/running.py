@@ -247,7 +247,8 @@ class Session:
             return f"{' and '.join(frameworks())} was never imported, and nothing else can be listened to from outside"
         if _as_failure(error) is not None:
             return f"the script ended by {type(error).__name__} before an optimiser was at work"
-        return f"no optimiser of {self._adapter.name} was at work in the script, and no weights were written by hand after each backward"
+        name = self._adapter.name
+        return f"no optimiser of {name} was at work in the script, and no weights were written by hand after each backward"
 
 
 class _Watched(Attended):

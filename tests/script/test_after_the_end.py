@@ -6,11 +6,14 @@ import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pytest
 import torch
 from torch.nn import functional
 
 import sleuth
 from sleuth import running
+from sleuth.core.errors import UnusableInput
+from sleuth.script.options import require_limits
 from sleuth.views import progress
 from tests.script.test_discovery import X, batches, heard, mlp, plain_script, train
 from tests.script.ways import watched
@@ -44,7 +47,8 @@ def test_a_budget_of_nothing_means_no_experiments_after_the_end(tmp_path: Path) 
     assert ended.code == 0
     reasons = {entry["name"]: entry["reason"] for entry in json.loads(file.read_text())["not_examined"]}
     assert "cannot-overfit-one-batch" in reasons
-    assert "--budget -1 is not a number of seconds" in watched("healthy.py", options=("--budget", "-1")).errors
+    with pytest.raises(UnusableInput, match="--budget -1 is not a number of seconds"):
+        require_limits(every=None, overhead=0.02, steps=None, budget=-1)
 
 
 def test_an_interrupt_during_the_experiments_leaves_the_report_so_far(tmp_path: Path, monkeypatch) -> None:
@@ -60,7 +64,7 @@ def test_an_interrupt_during_the_experiments_leaves_the_report_so_far(tmp_path: 
         yield tell
 
     monkeypatch.setattr(progress, "shown", shown)
-    report = heard(plain_script, tmp_path).main().report
+    report = heard(plain_script, tmp_path, budget=None).main().report
     assert len(told) == 8, "nothing is begun afterwards"
     assert "Ctrl-C" in told[0]
     assert any("interrupted while" in note for note in report.notes)

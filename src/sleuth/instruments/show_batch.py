@@ -158,7 +158,7 @@ def _kind(values: np.ndarray) -> str:
 
 
 def _labels(target: Column | None, samples: int, classes: Sequence[str] | Mapping[int, str] | None) -> tuple[str, ...] | None:
-    if target is None or (target.kind not in ("numbers", "text") and target.shape[1:] != (1,)):
+    if target is None:
         return None
     values = target.values if target.kind == "text" else target.values.reshape(-1)
     if len(values) != samples:

@@ -82,7 +82,7 @@ class Runs:
         if name in ("", ".", "..") or Path(name).name != name or not name.isprintable() or self.only not in (None, name):
             return False
         files = list((self.folder / name).glob("*.sqlite"))
-        return bool(files) and all(file.resolve().exists() for file in files)
+        return bool(files) and all(file.resolve().is_relative_to(self._inside) for file in files)
 
 
 def find(path: Path) -> Runs:

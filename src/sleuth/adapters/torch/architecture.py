@@ -1,8 +1,8 @@
 """Describing a torch model and its optimiser."""
 
 import inspect
-import sys
 import re
+import sys
 from collections.abc import Iterator, ValuesView
 from functools import partial
 from types import CellType, FunctionType, MethodType

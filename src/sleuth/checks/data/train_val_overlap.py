@@ -55,7 +55,7 @@ def train_val_overlap(
     found = seen.maybe(Resemblance)
     alike = found.across if found is not None and near > 0 else None
     for matches, exact in ((overlap.exact, True), (overlap.rounded, False)):
-        natural = natural_rate(matches, overlap)
+        natural = max(natural_rate(matches, overlap), 0.0 if exact else _neighbours(overlap))
         if natural <= NATURAL and _stands_out(matches, natural) and _excess(matches, natural, overlap) >= warning_share:
             yield _evidence(overlap, matches, natural, exact, error_share, alike)
             return
@@ -91,6 +91,11 @@ def natural_rate(matches: Matches, overlap: Overlap) -> float:
     in_validation = _upper(matches.validation_repeated, overlap.validation_samples)
     by_repeats = min(in_train, in_validation * max(1.0, overlap.train_samples / others))
     return min(by_repeats, max(overlap.coincidence, LEAST_NATURAL))
+
+
+def _neighbours(overlap: Overlap) -> float:
+    """Training samples that nearly equal another one, and are no copies of it: points on a line lie that close by nature."""
+    return _upper(max(0, overlap.rounded.train_repeated - overlap.exact.train_repeated), overlap.train_samples)
 
 
 def _upper(count: int, total: int) -> float:

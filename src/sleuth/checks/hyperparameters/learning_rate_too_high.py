@@ -54,7 +54,7 @@ SCHEDULES = ("made-scheduler", "sets-rate", "scheduler")
     why="""Each step follows the slope at one point. A step that is too long leaps over the valley and lands higher than it
     began, so the loss swings, rises, or the weights end where no gradient is left.""",
     fix="Lower the learning rate.",
-    decided_by="short trainings from the same start at your rate and at smaller ones; the loss beside a rate that rises on and on",
+    decided_by="short trainings from the same start at your rate and at smaller ones; the loss beside a rate that only rises",
     symptoms=(
         "loss goes down then nan",
         "loss is nan",
@@ -109,10 +109,10 @@ def _risen(seen: Seen, found: Climb) -> Evidence:
     steps = [s for s in seen.all(Step) if s.lr is not None]
     return Evidence(
         location=next((line for kind in SCHEDULES if (line := place_of(seen, kind)) is not None), None),
-        summary=f"the loss was down to {found.low:.3g} at step {found.low_step:,}, at a rate of {found.low_rate:.2g}; the rate has "
-        f"been rising ever since, to {found.last_rate:.2g}, and the loss with it, to {found.late:.3g}",
-        fix=f"Cap the schedule where its warm-up ends (such as min(1.0, (step + 1) / warmup_steps)); {found.low_rate:.1g} was still "
-        "good.",
+        summary=f"the loss was down to {found.low:.3g} at step {found.low_step:,}, at a rate of {found.low_rate:.2g}; the rate "
+        f"has been rising ever since, to {found.last_rate:.2g}, and the loss with it, to {found.late:.3g}",
+        fix="Cap the schedule where its warm-up ends (such as min(1.0, (step + 1) / warmup_steps)); "
+        f"{found.low_rate:.1g} was still good.",
         numbers={"lr": found.last_rate, "good": found.low_rate, "lowest": found.low, "late": found.late, "step": found.low_step},
         series=(Series("learning rate", tuple(float(s.step) for s in steps), tuple(float(s.lr or 0) for s in steps)),),
         # The rate rose from the start; what it brought about began later.

@@ -107,8 +107,8 @@ def _nothing_else_learns(seen: Seen, rest: FrozenRest) -> Evidence:
     return Evidence(
         where=rest.fresh,
         location=_place(seen, rest.fresh),
-        summary=f"only {rest.learning} numbers learn, all of them biases, scales or single ones; the {rest.frozen} of the weights "
-        f"are frozen, and {rest.fresh} was never trained: {rest.mark}",
+        summary=f"only {rest.learning} numbers learn, all of them biases, scales or single ones; the {rest.frozen} of the "
+        f"weights are frozen, and {rest.fresh} was never trained: {rest.mark}",
         numbers={"learning": rest.learning, "frozen": rest.frozen},
         # Shifts and scales alone can bring some way, and some people try how far.
         severity=Severity.HINT if progress is not None and progress.works else None,

@@ -77,8 +77,8 @@ def _forgotten(seen: Seen, bystander: Bystander) -> Evidence:
     return Evidence(
         where=name,
         location=optimiser_line(seen, number),
-        summary=f"the loss before each step of optimiser {number} trains {name}, but this optimiser holds the very parameters that "
-        f"optimiser {twin} holds: nobody holds the {bystander.parameters} of {name}, and it never changes",
+        summary=f"the loss before each step of optimiser {number} trains {name}, but this optimiser holds the very parameters "
+        f"that optimiser {twin} holds: nobody holds the {bystander.parameters} of {name}, and it never changes",
         fix=f"Give this optimiser {name}.parameters().",
         numbers={"left_out": bystander.parameters, "size": bystander.size},
         confidence=Confidence.LIKELY,

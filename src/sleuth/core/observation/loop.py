@@ -34,7 +34,8 @@ class Step(Observation):
     step-on-used-gradient (that an earlier step had used and nobody cleared),
     step-on-altered-gradient (the same, but changed by hand in between), step-on-same-gradient (no backward since the last step),
     step-on-given-gradient (that came from no backward), step-on-erased-gradient (cleared after the backward),
-    step-without-gradient.
+    step-without-gradient. `counts` also holds erased-backward: backwards since the last step whose gradient was cleared before
+    this one could use it.
     """
 
     step: int

@@ -55,7 +55,8 @@ class Notes(TorchFunctionMode):
         super().__init__()
         self.maps: list[AttentionMap] = []
         self._visitor = visitor
-        self._candidates: dict[int, torch.Tensor] = {}
+        # What came out of a softmax, by the id of the tensor that is it now; both are kept, so ids stay unique.
+        self._candidates: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
         self._bytes = 0
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -68,12 +69,11 @@ class Notes(TorchFunctionMode):
             self._keep(name, weights_of(*args, **kwargs))
         elif name in PRODUCTS:
             self._by_hand(args)
-        elif is_tensor(output) and output.dim() >= 3 and (name in SOFTMAXES or (name in PASSING and self._is_candidate(args))):
-            self._candidates[id(output)] = output
+        elif name in SOFTMAXES and is_tensor(output) and output.dim() >= 3:
+            self._candidates[id(output)] = output, output
+        elif name in PASSING and args and id(args[0]) in self._candidates:
+            self._candidates[id(output)] = self._candidates[id(args[0])][0], output
         return output
-
-    def _is_candidate(self, args: Any) -> bool:
-        return bool(args) and id(args[0]) in self._candidates
 
     def _multihead(self, args: Any, kwargs: Any) -> Any:
         """The weights come only where they are asked for; who did not ask is given what he would have had."""
@@ -90,7 +90,7 @@ class Notes(TorchFunctionMode):
         tensors = [t for _, t in leaves(list(args), is_tensor)]
         weights = tensors[0] if tensors else None
         if weights is not None and id(weights) in self._candidates:
-            self._keep("softmax", self._candidates.pop(id(weights)))
+            self._keep("softmax", self._candidates.pop(id(weights))[0])
 
     def _keep(self, kind: str, weights: torch.Tensor) -> None:
         self._bytes += weights.numel() * 4

@@ -26,9 +26,6 @@ def class_activation(model: nn.Module, inputs: Any, layer: str | None, target: i
     given = _tensors(inputs)
     image = _image(given)
     with guest(model) as visited:
-        # Captum asks for the gradient at the layer, which a frozen trunk would not have.
-        for parameter in visited.parameters():
-            parameter.requires_grad_(parameter.is_floating_point())
         path = _layer(model, layer)
         module = layer_named(visited, path, convolutions(model), "convolution")
         run = _scores_of(visited, given)

@@ -20,7 +20,7 @@ MOST_COPIED_BYTES = 1 << 30
 
 @contextmanager
 def guest(model: nn.Module, *, as_is: bool = False) -> Iterator[nn.Module]:
-    """In eval mode unless `as_is`. Every layer computes by itself: fused paths that skip layers are off, and so is inplace."""
+    """In eval mode unless `as_is`. Every layer computes by itself: fused paths that skip layers are off."""
     with ExitStack() as stack:
         stack.enter_context(quiet())
         stack.enter_context(_random_kept(model))
@@ -33,9 +33,6 @@ def guest(model: nn.Module, *, as_is: bool = False) -> Iterator[nn.Module]:
             visited = model
         if not as_is:
             visited.eval()
-        for module in visited.modules():
-            if getattr(module, "inplace", None) is True:
-                module.inplace = False  # type: ignore[assignment]
         yield visited
 
 

@@ -44,7 +44,7 @@ class ByHand(Optimizer):
         super().__init__(list(parameters), {})
         self.place = place
 
-    def step(self, closure: Any = None) -> None:
+    def step(self, closure: Any = None) -> Any:  # type: ignore[override]
         raise NotImplementedError
 
 
@@ -71,7 +71,7 @@ class Witness(TorchFunctionMode):
     def _note(self, func: Any, args: Any, result: Any) -> None:
         name = getattr(func, "__name__", "")
         tensors = [a for a in args if isinstance(a, torch.Tensor)]
-        if not self._known or not tensors or tensors[0].data_ptr() not in self._known and name not in MOVES:
+        if not self._known or not tensors or (tensors[0].data_ptr() not in self._known and name not in MOVES):
             return
         if (name.endswith("_") and not name.endswith("__") and name not in NO_WRITES) or _sets_data(func):
             self.written.setdefault(self._known[tensors[0].data_ptr()], users_line(_frame()))
@@ -123,9 +123,10 @@ class Learning:
 
     def stop_listening(self) -> None:
         witness = self._witness
-        if witness is not None and torch.overrides._get_current_function_mode() is witness:
-            if threading.get_ident() == self._thread:
-                witness.__exit__(None, None, None)
+        if witness is None or threading.get_ident() != self._thread:
+            return
+        if torch.overrides._get_current_function_mode() is witness:
+            witness.__exit__(None, None, None)
 
     def close(self) -> None:
         self.stop_listening()
@@ -214,7 +215,8 @@ class Hands(taps.Listener):
 
 def leaves_of(loss: torch.Tensor) -> dict[int, torch.Tensor]:
     found: dict[int, torch.Tensor] = {}
-    waiting, seen = [loss.grad_fn], set()
+    waiting: list[Any] = [loss.grad_fn]
+    seen: set[Any] = set()
     while waiting and len(seen) < MOST_NODES:
         node = waiting.pop()
         if node is None or node in seen:

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from sleuth.adapters.torch.watching import taps
 from sleuth.adapters.torch.watching.beginning import is_small
 from sleuth.adapters.torch.watching.ears.reservoir import Reservoir
 from sleuth.adapters.torch.watching.loss_tape import TapeLoss
@@ -20,7 +21,9 @@ def kept(model: nn.Module, reservoir: Reservoir, remarks: Sequence[str] = ()) ->
     if not train:
         return None
     loss, reason = reservoir.loss_again, reservoir.never_again
-    fresh = None if isinstance(model, Several) or reservoir.start is None else _as_at_first(model, reservoir.start)
+    forbidden = _forbidden(model, reservoir)
+    apart = isinstance(model, Several) or reservoir.start is None or forbidden
+    fresh = None if apart or reservoir.start is None else _as_at_first(model, reservoir.start)
     if fresh is None:
         loss, reason = None, reason or "the model could not be brought back to its first step"
     recipes = reservoir.recipes
@@ -40,7 +43,7 @@ def kept(model: nn.Module, reservoir: Reservoir, remarks: Sequence[str] = ()) ->
         fed_anew=reservoir.fed_anew,
         callable=reservoir.called_once,
         at_start=loss is not None,
-        forbidden=_forbidden(model, reservoir),
+        forbidden=forbidden,
         remarks=(*remarks, *([reason] if reason else [])),
     )
 
@@ -61,6 +64,8 @@ def _not_the_same(fresh: nn.Module, reservoir: Reservoir, loss: Any, passed: Pas
 def _forbidden(model: nn.Module, reservoir: Reservoir) -> str:
     if not reservoir.alone:
         return "the model is trained by several processes, which would have to do each experiment together"
+    if taps.compiled_already():
+        return "something of the model is compiled, and would have to be compiled again for each experiment"
     return "" if is_small(model) else "the model is too large to be called once more at the end"
 
 

@@ -181,14 +181,14 @@ def _open_taps() -> list[Tap]:
     inner = "_clip_grads_with_norm_" if hasattr(nn.utils.clip_grad, "_clip_grads_with_norm_") else "clip_grad_norm_"
     for module, name in ((nn.utils.clip_grad, inner), (nn.utils.clip_grad, "clip_grad_value_"), (nn.utils, "clip_grad_value_")):
         taps.append(Tap(module, name, _clip))
-    if not _compiled_already():
+    if not compiled_already():
         taps += [Tap(functional, name, functools.partial(_loss, name)) for name in LOSSES]
         taps.append(Tap(torch.autograd, "grad", _before("gradient")))
     taps += [Tap(_BaseDataLoaderIter, "__next__", _batch), Tap(_BaseDataLoaderIter, "_next_index", _index)]
     return taps
 
 
-def _compiled_already() -> bool:
+def compiled_already() -> bool:
     """What torch.compile made so far is guarded by the very functions that it met: another one there, and it compiles anew."""
     dynamo = sys.modules.get("torch._dynamo.utils")
     return dynamo is not None and dynamo.counters["stats"]["unique_graphs"] > 0

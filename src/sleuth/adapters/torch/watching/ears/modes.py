@@ -62,7 +62,7 @@ class LayerModes(Ear):
 
 def _is_alone(model: nn.Module) -> bool:
     """Is nothing below it in training mode?"""
-    called = model.called or model if isinstance(model, Several) else model
+    called: nn.Module = model.__dict__["called"] or model if isinstance(model, Several) else model
     inner = [module for module in called.modules() if module is not called]
     return bool(inner) and not any(module.training for module in inner)
 
