@@ -16,7 +16,7 @@ from tests.script.ways import plain, report_of, watched
 
 
 def test_weights_and_random_states_are_the_same_to_the_last_bit_when_all_was_looked_at(tmp_path: Path) -> None:
-    added = report_of(watched("leaves_a_trace.py", runs=tmp_path), plain("leaves_a_trace.py"))
+    added = report_of(watched("leaves_a_trace.py", options=("--budget", "3"), runs=tmp_path), plain("leaves_a_trace.py"))
     assert "labels-misaligned" in added, "what passed by was examined"
 
 

@@ -104,7 +104,8 @@ def test_a_loader_that_begins_anew_at_each_step_is_found() -> None:
     def anew() -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
         for _ in range(80):
             seeded = torch.Generator().manual_seed(0)
-            yield next(iter(DataLoader(TensorDataset(*TRAIN), batch_size=SIZE, shuffle=True, generator=seeded)))
+            x, y = next(iter(DataLoader(TensorDataset(*TRAIN), batch_size=SIZE, shuffle=True, generator=seeded)))
+            yield 2 * x - 1, y
 
     report = looked_back(lambda model, optimiser: train(model, optimiser, anew()), 64, 10)
     assert report.culprits[0].finding.name == "same-batch-every-step"

@@ -66,6 +66,7 @@ def measures_on_both_by_slices_of_one_array(model: Model, optimiser: Optimiser) 
         train(model, optimiser, slices(0, CUT))
         ask(model, slices(0, CUT))
         ask(model, slices(CUT, END))
+        ask(model, slices(0, END))
 
 
 def measures_on_both_by_picked_rows(model: Model, optimiser: Optimiser) -> None:
@@ -135,13 +136,16 @@ def changes_its_samples_each_time(model: Model, optimiser: Optimiser) -> None:
 
 def chooses_what_to_learn_next(model: Model, optimiser: Optimiser) -> None:
     known, pool = list(range(100)), list(range(100, CUT))
+    offered = Subset(WHOLE, pool)
     for _ in range(8):
         for _ in range(2):
             train(model, optimiser, ((X[rows], Y[rows]) for rows in torch.tensor(known)[torch.randperm(len(known))].split(SIZE)))
         model.eval()
         with torch.no_grad():
-            unsure = model(X[pool]).softmax(1).max(1).values.argsort()[:40].tolist()
-        known, pool = known + [pool[i] for i in unsure], [p for i, p in enumerate(pool) if i not in set(unsure)]
+            sure = torch.cat([model(x).softmax(1).max(1).values for x, _ in DataLoader(offered, 100)])
+        chosen = [pool[i] for i in sure.argsort().tolist()[:40]]
+        known, pool = known + chosen, [i for i in pool if i not in set(chosen)]
+        offered.indices = pool
 
 
 def asks_as_an_agent_does(model: Model, optimiser: Optimiser) -> None:

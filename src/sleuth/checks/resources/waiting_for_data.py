@@ -81,4 +81,6 @@ def _reason(seen: Seen, steps: int) -> str:
         return f"{elsewhere[0]} works on while the loop waits, so waiting alone tells nothing; sleuth.profile measures it"
     if steps:
         return f"only {steps} steps were seen that took a batch from a loader; it takes {LEAST_STEPS}"
+    if any("first-data" in s.seconds for s in seen.all(Step)):
+        return "each pass over the data has one batch, and the first one of a pass also waits for the loader to start"
     return "no step was seen that took its batch from a loader"
