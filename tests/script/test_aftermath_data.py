@@ -34,7 +34,7 @@ def by_generator(x: torch.Tensor, y: torch.Tensor, shuffle: bool) -> Batches:
         yield x[rows], y[rows]
 
 
-WAYS = pytest.mark.parametrize("bring", [by_loader, by_slices, by_generator])
+WAYS = pytest.mark.parametrize("bring", [by_loader, pytest.param(by_slices, marks=pytest.mark.long), by_generator])
 
 
 def run(

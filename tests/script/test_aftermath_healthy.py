@@ -180,18 +180,18 @@ def reads_windows_of_a_text(model: Model, optimiser: Optimiser) -> None:
 
 HEALTHY = [
     measures_on_training_by_the_same_loader,
-    measures_on_training_by_a_second_set,
+    pytest.param(measures_on_training_by_a_second_set, marks=pytest.mark.long),
     measures_on_some_training_samples,
     measures_on_some_training_samples_by_hand,
     measures_on_both_by_slices_of_one_array,
-    measures_on_both_by_picked_rows,
+    pytest.param(measures_on_both_by_picked_rows, marks=pytest.mark.long),
     measures_on_everything,
-    parts_one_set_by_samplers,
+    pytest.param(parts_one_set_by_samplers, marks=pytest.mark.long),
     gives_all_at_once,
     learns_one_batch_by_heart,
-    draws_again_what_is_rare,
-    goes_from_easy_to_hard,
-    changes_its_samples_each_time,
+    pytest.param(draws_again_what_is_rare, marks=pytest.mark.long),
+    pytest.param(goes_from_easy_to_hard, marks=pytest.mark.long),
+    pytest.param(changes_its_samples_each_time, marks=pytest.mark.long),
     chooses_what_to_learn_next,
 ]
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +97,9 @@ def landscape(
         )
     if batches < 1 or not distance > 0:
         raise UnusableInput(f"batches={batches} and distance={distance:g} must be above zero.")
-    training = Training(model, data, loss, optimizer, step, split, progress)
+    subject = Training(model, data, loss, optimizer, step, split).subject
+    # No step is taken: the optimiser's state would only be copied at every point.
+    training = Training(replace(subject, optimizer=None), progress=progress)
     with opened(training, batches, loss=True) as lab:
         distances = np.linspace(-distance, distance, points)
         survey = Survey(lab, dimensions, seed)
