@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from sleuth import Report, examine
-from sleuth.testing import CannotBuild, Case
+from sleuth.testing import CannotBuild, Case, Elsewhere
 from sleuth.views.terminal import write
 
 # So much that a busy machine cuts nothing off: what is found must not depend on who else is at work.
@@ -26,7 +26,10 @@ class NothingToShow(Exception):
 def finding(case: Case, root: Path) -> str:
     """The first culprit as the report shows it, without the Why; places are relative to `root`."""
     with contextlib.chdir(root):
-        report = sick_report(case)
+        try:
+            report = sick_report(case)
+        except Elsewhere as reason:
+            return f"(What sleuth says is not shown: {reason}.)"
         blocks = write(report, COLUMNS).plain().split("\n\n")
     if not report.culprits or report.culprits[0].finding.name != case.name:
         raise NothingToShow(f"the sick case of {case.name} is not diagnosed as such:\n\n{blocks[1]}")
@@ -44,6 +47,8 @@ def sick_report(case: Case) -> Report:
         _seed()
         try:
             sick = case.sick(kit)
+        except Elsewhere:
+            raise
         except CannotBuild:
             continue
         return watched(sick) if case.source == "watch" else examine(sick, budget_seconds=BUDGET_SECONDS, progress=False)

@@ -9,7 +9,7 @@ from sleuth.core.errors import Unsupported
 from sleuth.core.observation import Architecture, Observation, Parameter
 from sleuth.core.stage import Stage
 from sleuth.core.trial import FrozenRest
-from sleuth.probes.freshness import fans_of, normal_draw, table_draw, uniform_draw
+from sleuth.probes.freshness import fans_of, table_draw, uniform_draw
 from sleuth.probes.probe import Lab, probe
 from sleuth.probes.trunk import in_order_of_use, values_of
 
@@ -30,12 +30,17 @@ def offsets(lab: Lab) -> Iterator[Observation]:
     if not learning or not weights or not all(_only_shifts(p) for p in learning):
         raise Unsupported("something learns beside biases, scales and single numbers")
     used = in_order_of_use(lab, weights)
-    fresh, mark = None, ""
-    for parameter in used:
-        lab.tick()
-        if found := _mark(parameter, values_of(lab, parameter.path).astype(np.float64)):
-            fresh, mark = parameter.path, found
-    yield FrozenRest(sum(p.size for p in learning), sum(p.size for p in used), fresh, mark)
+    marks = {p: _mark(p, values_of(lab, p.path).astype(np.float64)) for p in used}
+    # A table that was trained a little still looks drawn; where a layer beside it was trained, so was the table.
+    if not all(marks.values()):
+        marks = {p: "" if p.family == "embedding" else mark for p, mark in marks.items()}
+    fresh = [p for p in used if marks[p]]
+    yield FrozenRest(
+        sum(p.size for p in learning),
+        sum(p.size for p in used),
+        fresh[-1].path if fresh else None,
+        marks[fresh[-1]] if fresh else "",
+    )
 
 
 def _only_shifts(parameter: Parameter) -> bool:
@@ -48,6 +53,6 @@ def _mark(parameter: Parameter, values: np.ndarray) -> str:
         return ""
     if parameter.family == "embedding":
         return "its rows are drawn at random, none like another" if table_draw(values) else ""
-    if uniform_draw(values, fans_of(parameter.shape), half="16" in parameter.dtype):
-        return "its values end exactly where a fresh draw ends"
-    return "its values are spread as a fresh draw is" if normal_draw(values, fans_of(parameter.shape)) else ""
+    # A normal draw has no ends, and what training adds to it is hard to see in a single layer.
+    drawn = uniform_draw(values, fans_of(parameter.shape), half="16" in parameter.dtype)
+    return "its values end exactly where a fresh draw ends" if drawn else ""

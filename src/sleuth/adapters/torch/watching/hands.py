@@ -44,7 +44,7 @@ class ByHand(Optimizer):
         super().__init__(list(parameters), {})
         self.place = place
 
-    def step(self, closure: Any = None) -> Any:  # type: ignore[override]
+    def step(self, closure: Any = None) -> Any:
         raise NotImplementedError
 
 
