@@ -181,6 +181,10 @@ class Seen:
     def maybe(self, kind: type[Kind]) -> Kind | None:
         return self._history.single(kind)
 
+    def why_absent(self, kind: type[Observation] | Role) -> str | None:
+        """The reason that was given for it, for a check that can do without."""
+        return self._history.why_absent(kind)
+
     def frames(self, role: Role) -> list[Frame]:
         return self._history.many(role)
 

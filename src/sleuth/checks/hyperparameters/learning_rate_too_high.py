@@ -126,7 +126,7 @@ def _in_training(seen: Seen) -> Evidence | NotExamined:
     """Without a trial only one course tells by itself: weights and loss that grow together, step by step, until they overflow."""
     found = runaway(seen)
     if found is None:
-        return NotExamined("the experiment behind it (RangeTest) did not run")
+        return NotExamined(seen.why_absent(RangeTest) or "the experiment behind it (RangeTest) did not run")
     rate = f" at a rate of {found.rate:g}" if found.rate else ""
     steps = "one step" if found.steps == 1 else f"{found.steps} steps"
     rose = f", and the loss went from {found.start:.3g} to {found.end:.3g}" if found.end > found.start else ""
@@ -147,7 +147,7 @@ def _in_training(seen: Seen) -> Evidence | NotExamined:
 def _why_not_said(seen: Seen, test: RangeTest, start: float) -> str | None:
     overfit = seen.maybe(Overfit)
     if overfit is None:
-        return "whether the loss falls while training works could not be tried"
+        return seen.why_absent(Overfit) or "whether the loss falls while training works could not be tried"
     if not overfit.plain:
         return "this loss need not fall while training works"
     if test.run_steps < LEAST_STEPS:
