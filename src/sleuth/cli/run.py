@@ -63,7 +63,7 @@ def run(
       sleuth run -m package.train --epochs 3
       sleuth run --steps 200 train.py          the first 200 steps are enough
       sleuth run --every 1 train.py            look at every step in full
-      sleuth run --budget 0 train.py           only watch, try nothing out afterwards
+      sleuth run --budget 0 train.py           only watch, no experiments after it
       sleuth run --json report.json --fail-on error train.py
       sleuth run --nproc-per-node 2 train.py   two processes, by torchrun
       torchrun --nproc-per-node 2 -m sleuth run train.py
