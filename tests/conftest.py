@@ -69,7 +69,8 @@ def nothing_is_compiled():
     """A watch asks whether torch compiled something before: not in a test before this one."""
     yield
     dynamo = sys.modules.get("torch._dynamo.utils")
-    if dynamo is not None:
+    if dynamo is not None and dynamo.counters["stats"]:
+        torch._dynamo.reset()
         dynamo.counters.clear()
 
 
