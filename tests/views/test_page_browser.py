@@ -11,6 +11,7 @@ from tests.browser import browser, listened
 from tests.views import recordings, reports
 
 pytest.importorskip("plotly")
+pytestmark = pytest.mark.long
 
 DESK = {"viewport": {"width": 1100, "height": 800}}
 PHONE = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True, "color_scheme": "dark"}

@@ -84,8 +84,9 @@ def test_every_page_that_ships_shows_both_cases_and_a_finding_of_its_name(name: 
     assert all(line[0] in "-+…" for line in shown.changes.splitlines())
     assert "-" in {line[0] for line in shown.changes.splitlines()}
     check = next(c for c in all_checks() if c.name == name)
-    assert shown.finding[2:].startswith(f"{name}  {check.code} · "), "run ./dev docs --findings"
-    assert "Do:" in shown.finding
+    if not shown.finding.startswith("(What sleuth says is not shown: it needs an accelerator"):
+        assert shown.finding[2:].startswith(f"{name}  {check.code} · "), "run ./dev docs --findings"
+        assert "Do:" in shown.finding
     page = (ROOT / "docs" / "checks" / f"{name}.md").read_text(encoding="utf-8")
     assert all(part in page for part in (shown.sick, shown.changes, shown.finding))
 

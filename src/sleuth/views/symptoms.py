@@ -22,10 +22,6 @@ FAR_BEHIND = 0.35
 MANY_CAUSES, MORE_CAUSED = 5, 2.0
 # Of the best match: as good as it.
 AS_GOOD = 0.85
-# Said as long as no check of that code exists.
-MEASURED_LATER = {
-    "R601": ({"slow"}, "No check measures time yet: these only look for what else may be behind it."),
-}
 
 
 @dataclass(frozen=True)
@@ -58,7 +54,7 @@ def search(text: str, checks: Iterable[Check], most: int = MOST) -> Answer | Non
     described = _described(book.checks, matches, best)
     suspects = sorted(_suspects(book.checks, matches, described), key=_order)
     ahead = [s for s in suspects if s.likelihood >= FAR_BEHIND * suspects[0].likelihood]
-    return Answer(text, described, tuple(ahead[:most]), tuple(_notes(message, book)))
+    return Answer(text, described, tuple(ahead[:most]), tuple(_notes(message)))
 
 
 @cache
@@ -107,8 +103,6 @@ def _order(suspect: Suspect) -> tuple[float, int, str]:
     return -round(suspect.likelihood, 6), suspect.check.stage.rank, suspect.check.code
 
 
-def _notes(text: str, book: Phrasebook) -> Iterator[str]:
+def _notes(text: str) -> Iterator[str]:
     if found := guessing(text):
         yield f"{found[0]} is ln {found[1]}: the loss of a model that guesses among {found[1]} classes."
-    asked, codes = book.ideas(text), {c.code for c in book.checks}
-    yield from (note for code, (words, note) in MEASURED_LATER.items() if code not in codes and asked & words)
