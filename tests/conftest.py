@@ -1,5 +1,6 @@
 """Kits, cases and the account of what each case examined."""
 
+import os
 import random
 import sys
 from pathlib import Path
@@ -9,7 +10,12 @@ import pytest
 import torch
 from torch.nn.modules import module
 
+# Chosen when Keras is imported, by whichever test comes first.
+os.environ.setdefault("KERAS_BACKEND", "torch")
+
 from sleuth.testing import Kit
+from tests.kits.keras_kit import KerasKit
+from tests.kits.mithril_kit import MithrilKit
 from tests.kits.numpy_kit import NumpyKit
 from tests.kits.torch_kit import TorchKit
 
@@ -18,7 +24,7 @@ torch.set_num_threads(1)
 
 
 def kits() -> list[Kit]:
-    return [TorchKit(), NumpyKit()]
+    return [TorchKit(), NumpyKit(), MithrilKit(), KerasKit()]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -62,6 +68,9 @@ def seeded() -> None:
     random.seed(0)
     np.random.seed(0)
     torch.manual_seed(0)
+    mlx = sys.modules.get("mlx.core")
+    if mlx is not None:
+        mlx.random.seed(0)
 
 
 @pytest.fixture(autouse=True)

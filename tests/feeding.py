@@ -37,6 +37,8 @@ NEEDS = {
     "data-not-shuffled": {"several batches"},
     "same-batch-every-step": {"several batches"},
     "vanishing-gradients": {"depth"},
+    "backends-disagree": {"a reference"},
+    "checkpoint-incomplete": {"how it is saved"},
     "stopped-too-early": {"the end of a training"},  # examine does not see it
 }
 # Examine does not see the user's own loop either.

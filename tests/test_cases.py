@@ -12,7 +12,14 @@ from tests.conftest import kits
 from tests.watched import watched
 
 CASES = discover(Path(__file__).parent / "cases")
-PAIRS = [pytest.param(case, kit, id=f"{case.name}-{kit.name}") for case in CASES for kit in kits()]
+
+
+def pair(case: Case, kit: Kit):
+    long = kit.quick is not None and case.name not in kit.quick
+    return pytest.param(case, kit, id=f"{case.name}-{kit.name}", marks=[pytest.mark.long] if long else [])
+
+
+PAIRS = [pair(case, kit) for case in CASES for kit in kits()]
 BUDGET_SECONDS = 60
 EVERY = 4
 

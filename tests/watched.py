@@ -28,7 +28,8 @@ LOOKED_EVERY = 10
 def watched(built: Training | Loop, **options) -> Report:
     if isinstance(built, Loop):
         return _loop(built, **options)
-    if isinstance(built.subject.model, torch.nn.Module):
+    # On its torch backend a model of Keras is a module too.
+    if isinstance(built.subject.model, torch.nn.Module) and adapter_for(built.subject.model).name == "torch":
         return _loop(as_loop(built), **options)
     return _through_the_engine(built)
 

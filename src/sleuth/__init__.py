@@ -4,6 +4,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from sleuth.adapters.numpy.forms.functions import ByHand
     from sleuth.api import examine, load, replay, scene, watch
     from sleuth.core.errors import Stopped, UnusableInput, Violated
     from sleuth.core.expectation import Expect
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from sleuth.core.subject import Subject
     from sleuth.instruments.activations import activations
     from sleuth.instruments.attention import attention
+    from sleuth.instruments.compare import compare
     from sleuth.instruments.dead_units import dead_units
     from sleuth.instruments.feature_maps import feature_maps
     from sleuth.instruments.filters import filters
@@ -28,17 +30,19 @@ if TYPE_CHECKING:
     from sleuth.instruments.trace import trace
     from sleuth.instruments.try_component import try_component
     from sleuth.instruments.weights import weights
+    from sleuth.watched_step import watch_step
 
 __all__ = [
-    "Expect", "Report", "Stopped", "Subject", "UnusableInput", "Violated",
-    "activations", "attention", "dead_units", "examine", "feature_maps", "filters", "find_lr", "gradcam", "gradcheck",
+    "ByHand", "Expect", "Report", "Stopped", "Subject", "UnusableInput", "Violated",
+    "activations", "attention", "compare", "dead_units", "examine", "feature_maps", "filters", "find_lr", "gradcam", "gradcheck",
     "gradients", "graph", "health", "landscape", "load", "overfit_batch", "profile", "replay", "scene", "show_batch", "summary",
-    "trace", "try_component", "watch", "weights",
+    "trace", "try_component", "watch", "watch_step", "weights",
 ]  # fmt: skip
 __version__ = "0.1.0"
 
 # Looked up when first used: a training script that imports sleuth pays for it only where it calls it.
 _HOMES = {
+    "ByHand": "sleuth.adapters.numpy.forms.functions",
     "Expect": "sleuth.core.expectation",
     "Report": "sleuth.core.report",
     "Stopped": "sleuth.core.errors",
@@ -50,8 +54,10 @@ _HOMES = {
     "replay": "sleuth.api",
     "scene": "sleuth.api",
     "watch": "sleuth.api",
+    "watch_step": "sleuth.watched_step",
     "activations": "sleuth.instruments.activations",
     "attention": "sleuth.instruments.attention",
+    "compare": "sleuth.instruments.compare",
     "dead_units": "sleuth.instruments.dead_units",
     "feature_maps": "sleuth.instruments.feature_maps",
     "filters": "sleuth.instruments.filters",
@@ -71,6 +77,9 @@ _HOMES = {
     "weights": "sleuth.instruments.weights",
 }
 
+# Callbacks and the like, as sleuth.keras.Watch: each imports its framework.
+_OF_FRAMEWORKS = ("keras",)
+
 
 def load_ipython_extension(shell: Any) -> None:
     """`%load_ext sleuth`"""
@@ -78,6 +87,8 @@ def load_ipython_extension(shell: Any) -> None:
 
 
 def __getattr__(name: str) -> Any:
+    if name in _OF_FRAMEWORKS:
+        return importlib.import_module(f"sleuth.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'sleuth' has no attribute {name!r}")
     return getattr(importlib.import_module(_HOMES[name]), name)

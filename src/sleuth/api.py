@@ -41,7 +41,12 @@ def examine(
     validation: Any = None,
     step: Callable[[Any, Any], Any] | None = None,
     split: Callable[[Any], tuple[Any, Any]] | None = None,
+    forward: Callable[..., Any] | None = None,
+    backward: Callable[..., Any] | None = None,
+    update: Callable[..., Any] | None = None,
     name: str = "",
+    reference: Any = None,
+    checkpoint: tuple[Callable[..., Any], Callable[..., None]] | None = None,
     budget_seconds: float = 60.0,
     select: list[str] | None = None,
     ignore: Mapping[str, str] | None = None,
@@ -51,12 +56,23 @@ def examine(
 
     Nothing of the user's is changed. `train` and `validation` are a loader, a dataset, any iterable of batches or arrays
     `(X, y)`. `split` maps a batch to (inputs, target) where the default cannot tell. Instead of `loss(output, target)`,
-    `step(model, batch)` may return the loss. `ignore` maps a check's name to the reason for ignoring it.
+    `step(model, batch)` may return the loss. `ignore` maps a check's name to the reason for ignoring it. `reference` is the same
+    model elsewhere, in any framework: the two are compared. `checkpoint` is how you save and load, `(save, load)`: what
+    `save(model, optimizer)` returns is given to `load(saved, model, optimizer)`.
+
+    Of a network written by hand, `model` may be its weights, a dict or list of NumPy arrays, with the functions `forward`,
+    `backward` and `update` beside it: see `sleuth.ByHand`.
     """
+    if forward is not None or backward is not None or update is not None:
+        from sleuth.adapters.numpy.forms.functions import ByHand
+
+        model, step = ByHand(model, forward=forward, backward=backward, update=update, step=step), None
     if isinstance(model, Subject):
         subject = model
     else:
-        subject = Subject(model, train, loss, optimizer, validation, step, split, name or type(model).__name__)
+        subject = Subject(
+            model, train, loss, optimizer, validation, step, split, name or type(model).__name__, reference, checkpoint
+        )
     return examine_subject(subject, budget_seconds=budget_seconds, select=select, ignore=ignore, progress=progress)
 
 
@@ -83,6 +99,9 @@ def examine_subject(
     engine = Engine(all_checks(), configuration)
     with progress_view.shown(progress) as tell:
         lab = Lab(subject, adapter, budget_seconds, clock, progress=tell, thresholds=configuration.thresholds)
+        if subject.reference is not None:
+            twin = subject.reference if isinstance(subject.reference, Subject) else Subject(subject.reference, None)
+            lab.reference = adapter_for(twin.model), twin
         examine_all(lab, engine.emit)
     return build_report(
         engine,

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -244,7 +245,9 @@ class Session:
 
     def _why_nothing(self, error: BaseException | None) -> str:
         if self._adapter is None:
-            return f"{' and '.join(frameworks())} was never imported, and nothing else can be listened to from outside"
+            reason = f"{' and '.join(frameworks())} was never imported, and nothing else can be listened to from outside"
+            by_hand = "; put sleuth.watch(net, lr) around the loop of a network written by hand in NumPy, or use sleuth.examine"
+            return reason + (by_hand if "numpy" in sys.modules else "")
         if _as_failure(error) is not None:
             return f"the script ended by {type(error).__name__} before an optimiser was at work"
         name = self._adapter.name

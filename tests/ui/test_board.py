@@ -12,9 +12,9 @@ from sleuth.core.observation import Role
 from sleuth.store.arrays import StoredRun
 from sleuth.store.condensed import Condensed
 from sleuth.store.following import FollowedRun
+from sleuth.store.partings import clearly_apart
 from sleuth.ui.board import Board, open_board
 from sleuth.ui.paced import Paced
-from sleuth.ui.partings import clearly_apart
 from tests.ui.conftest import AGAIN, FAST, SICK, SLOW, STEPS
 
 

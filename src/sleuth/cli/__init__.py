@@ -7,6 +7,7 @@ import click
 
 from sleuth import __version__
 from sleuth.cli.checks import checks
+from sleuth.cli.compare import compare
 from sleuth.cli.demo import demo
 from sleuth.cli.examine import examine
 from sleuth.cli.explain import explain
@@ -59,5 +60,5 @@ def main(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for command in (demo, run, examine, report, replay, ui, checks, explain):
+for command in (demo, run, examine, report, replay, compare, ui, checks, explain):
     main.add_command(command)

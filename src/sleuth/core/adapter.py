@@ -15,6 +15,7 @@ import numpy as np
 from sleuth.core.guard import Guard
 from sleuth.core.inspection import AttentionMap, ClassActivation, Kernels, Maps, Part, Passage, Route
 from sleuth.core.kept import Kept
+from sleuth.core.location import Location
 from sleuth.core.observation import Architecture, Observation, Origin, Settings
 from sleuth.core.scene import Replayed, Scene
 from sleuth.core.subject import Parts, Subject, Usage
@@ -253,6 +254,14 @@ class Watches(ABC):
         """`keeps`: some of what passes by is kept for an examination after the end, see `Watching.take_kept`."""
 
 
+class WrapsSteps(ABC):
+    """Of a framework whose training steps are compiled functions: those that were compiled already cannot be heard from outside."""
+
+    @abstractmethod
+    def listened(self, step: Callable[..., Any]) -> Callable[..., Any]:
+        """The same step, such that a watch hears it. Raises UnusableInput where it is none."""
+
+
 @dataclass(frozen=True)
 class Discovered:
     """A training that has begun somewhere in the user's code: what is stepped, and by whom."""
@@ -327,6 +336,27 @@ class Traces(ABC):
         """One step, op by op: where the first NaN or Inf is born; None when all is finite."""
 
 
+@dataclass(frozen=True)
+class Bypass:
+    """`loss` tells the loss of the present weights as if the derivative of this activation were one around where it was found."""
+
+    name: str
+    location: Location | None  # in the forward pass
+    loss: Callable[[], float]
+
+
+class Dissects(ABC):
+    """Looking into a backward that the user wrote by hand."""
+
+    @abstractmethod
+    def bypasses(self, bench: Bench, batch: Parts) -> list[Bypass]:
+        """Of each activation that the forward pass was seen to use, and of all of them together."""
+
+    @abstractmethod
+    def backward_line(self, bench: Bench, path: str, *, upstream: bool) -> Location | None:
+        """The user's line that makes the gradient of this parameter; `upstream`: that makes what flows into it."""
+
+
 class Overhears(ABC):
     """What happens inside a model while a bench runs it."""
 
@@ -340,6 +370,22 @@ class Overhears(ABC):
     ) -> AbstractContextManager[None]:
         """While it is open, `value` is given what the wanted layers put out, `gradient` the loss's gradient by that, if there is
         a backward. Operations beside activations are heard where they are asked for."""
+
+
+class Lends(ABC):
+    """What a bench holds beside its trainable parameters."""
+
+    @abstractmethod
+    def lent(self, bench: Bench) -> tuple[Any, Any]:
+        """The model and the optimiser that the bench trains, as the user's own code that saves and loads would be given them.
+        None for an optimiser that is not there. Raises Unsupported where they are no objects that can be changed in place."""
+
+    @abstractmethod
+    def statistics(self, bench: Bench) -> Mapping[str, Any]:
+        """Arrays that the model keeps without learning them, such as running means: path → array as it is now."""
+
+    @abstractmethod
+    def write_statistic(self, bench: Bench, path: str, values: np.ndarray) -> None: ...
 
 
 class Profiles(ABC):

@@ -115,7 +115,7 @@ def _training(seen: Seen) -> dict[str, Any]:
     return {
         "training": {
             "steps": seen.count(Step),
-            **_course([s.loss for s in steps]),
+            **_course([s.loss for s in steps if s.heard]),
             "gradient_norm": [min(norms), max(norms)] if norms else None,
             "validation": _numbers(evaluations[-1].metrics) if evaluations else None,
         }

@@ -20,6 +20,9 @@ class Subject:
     step: Callable[[Any, Any], Any] | None = None  # step(model, batch) -> loss, instead of `loss`
     split: Callable[[Any], tuple[Any, Any]] | None = None  # batch -> (inputs, target)
     name: str = ""
+    reference: Any = None  # the same model elsewhere: a model or a Subject of any framework
+    # (save, load): save(model, optimizer) -> saved; load(saved, model, optimizer), which changes both in place.
+    checkpoint: tuple[Callable[..., Any], Callable[..., None]] | None = None
 
 
 @dataclass(frozen=True)

@@ -4,20 +4,24 @@ All parameters are moved together first: where that agrees, every one of them is
 Only a mismatch is worth the search for the parameter behind it.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from sleuth.core.adapter import Bench, Gradients
+from sleuth.core.adapter import Bench, Dissects, Gradients
 from sleuth.core.errors import Unsupported
+from sleuth.core.location import Location
 from sleuth.core.observation import Observation
 from sleuth.core.stage import Stage
 from sleuth.core.subject import Parts
 from sleuth.core.trial import GradientCheck, GradientError
 from sleuth.probes.exchanging import first_samples
+from sleuth.probes.gradient_repeats import repeated
+from sleuth.probes.gradient_terms import explained
 from sleuth.probes.probe import Lab, probe
+from sleuth.probes.surface import Surface, direction_in, size_of
 
 SAMPLES = 8
 MOST_PARAMETERS = 30
@@ -43,37 +47,26 @@ FLAT = 1e-12
 )
 def gradient_check(lab: Lab) -> Iterator[Observation]:
     surface = surface_of(lab)
+    again = repeated(lab, surface)
     together = [compare(lab, surface, tuple(surface.gradients)) for _ in range(2)]
     smooth = [s for s in together if s is not None]
     if smooth and all(s.error <= max(RIGHT, 3 * s.noise) and s.noise < WAVERING for s in smooth):
-        yield GradientCheck(tuple(summed(path, smooth) for path in list(surface.gradients)[:MOST_PARAMETERS]), True)
+        fine = tuple(summed(path, smooth) for path in list(surface.gradients)[:MOST_PARAMETERS])
+        yield GradientCheck(fine, True, again, line_of(lab, surface) if again else None)
         return
     found = []
     for path in evenly(list(surface.gradients)):
         slopes = [compare(lab, surface, (path,)) for _ in range(DIRECTIONS)]
         if all(s is not None for s in slopes):
             found.append(summed(path, [s for s in slopes if s is not None]))
-    yield GradientCheck(tuple(found), True)
+    found = explained(lab, surface, found, lambda e: e.relative_error > max(RIGHT, 3 * e.noise))
+    yield GradientCheck(tuple(found), True, again, line_of(lab, surface) if again else None)
 
 
-@dataclass
-class Surface:
-    """The loss around one point, on a bench of its own."""
-
-    bench: Bench
-    batch: Parts
-    state: Any
-    weights: Mapping[str, np.ndarray]
-    gradients: Mapping[str, np.ndarray]
-    size: float  # of the loss
-    rng: np.random.Generator
-
-    def at(self, moved: Mapping[str, np.ndarray]) -> float:
-        self.bench.restore(self.state)
-        self.bench.set_training(False)
-        for path, values in moved.items():
-            self.bench.write(path, values)
-        return self.bench.loss(self.batch)
+def line_of(lab: Lab, surface: Surface) -> Location | None:
+    """Of the backward that makes the first gradient."""
+    path = next(iter(surface.gradients))
+    return lab.adapter.backward_line(surface.bench, path, upstream=False) if isinstance(lab.adapter, Dissects) else None
 
 
 @dataclass(frozen=True)
@@ -92,7 +85,7 @@ def surface_of(lab: Lab) -> Surface:
     rng = lab.rng
     for path in bench.paths():
         values = lab.adapter.values(bench.parameter(path)).astype(np.float64)
-        bench.write(path, values + JITTER * _size(values) * rng.normal(size=values.shape))
+        bench.write(path, values + JITTER * size_of(values) * rng.normal(size=values.shape))
     state = bench.snapshot()
     batch, result = _gradients(lab, bench, state)
     reached = {path: lab.adapter.values(g).astype(np.float64).copy() for path, g in result.by_path.items() if g is not None}
@@ -121,7 +114,7 @@ def _gradients(lab: Lab, bench: Bench, state: Any) -> tuple[Parts, Gradients]:
 def compare(lab: Lab, surface: Surface, paths: tuple[str, ...]) -> Slope | None:
     """Slopes along one direction; None where the loss is flat or has a kink there."""
     lab.tick()
-    direction = {path: _direction(surface, path) for path in paths}
+    direction = {path: direction_in(surface, path) for path in paths}
     analytic = float(sum(np.vdot(surface.gradients[path], d) for path, d in direction.items()))
     middle = surface.at({})
     numeric = []
@@ -140,24 +133,6 @@ def compare(lab: Lab, surface: Surface, paths: tuple[str, ...]) -> Slope | None:
         return None
     noise = abs(slope - numeric[best - 1][0]) / scale
     return Slope(analytic, slope, noise) if noise <= ROUGH else None
-
-
-def _direction(surface: Surface, path: str) -> np.ndarray:
-    """Half along the gradient, so that the slope is not lost, half at random, so that no part is left out.
-
-    Entries without gradient stay: the row of an embedding that stands for padding has none on purpose.
-    """
-    weights, gradient = surface.weights[path], surface.gradients[path]
-    random = surface.rng.normal(size=weights.shape)
-    along: np.ndarray | float = 0.0
-    if gradient.any():
-        random, along = random * (gradient != 0), gradient / np.linalg.norm(gradient)
-    sign = surface.rng.choice([-1.0, 1.0])
-    return np.asarray(sign * _size(weights) * (along + random / np.linalg.norm(random)))
-
-
-def _size(values: np.ndarray) -> float:
-    return max(float(np.sqrt(np.mean(values**2))) if values.size else 0.0, 1e-2)
 
 
 def evenly(paths: list[str], most: int = MOST_PARAMETERS) -> list[str]:

@@ -57,6 +57,7 @@ class Lab:
     prints: dict[Split, Readings] = field(default_factory=dict)  # fingerprints of whole data sets that are read in bulk
     started: float = 0.0
     probe_deadline: float = float("inf")
+    reference: tuple[Adapter, Subject] | None = None  # the same model elsewhere, and who knows it
 
     def __post_init__(self) -> None:
         self.started = self.clock()

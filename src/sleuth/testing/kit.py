@@ -22,6 +22,7 @@ class Kit(ABC):
     """
 
     name: ClassVar[str]
+    quick: ClassVar[frozenset[str] | None] = None  # cases that are tried every time, where not all are: the others are long
 
     def require(self, *names: str) -> None:
         """For cases whose illness exists only in some frameworks: `kit.require("torch")`."""

@@ -7,8 +7,8 @@ from typing import Any
 
 from sleuth.core.recording import Curve
 from sleuth.store.following import FollowedRun
+from sleuth.store.partings import tell
 from sleuth.ui.options import differing, options_of
-from sleuth.ui.partings import tell
 from sleuth.views.charts import POINTS, Chart
 from sleuth.views.charts.figure import COLOURS, Trace, as_text, line_layout, smoothed
 

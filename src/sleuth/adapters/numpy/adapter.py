@@ -7,10 +7,16 @@ from typing import Any
 import numpy as np
 
 from sleuth import kernel
-from sleuth.adapters.numpy import describing, flow, state
+from sleuth.adapters.numpy import describing, dissecting, flow, forms, state
+from sleuth.adapters.numpy.backward_lines import backward_line
 from sleuth.adapters.numpy.bench import NumpyBench, open_bench
-from sleuth.core.adapter import Adapter, Bench, Describes, Steps, Substitutes, Traces
+from sleuth.adapters.numpy.lending import NumpyLends
+from sleuth.adapters.numpy.overhearing import NumpyOverhears
+from sleuth.adapters.numpy.watching.watching import NumpyWatching
+from sleuth.core.adapter import Adapter, Bench, Bypass, Describes, Dissects, Steps, Substitutes, Traces, Watches, Watching
 from sleuth.core.errors import Unsupported
+from sleuth.core.guard import Guard
+from sleuth.core.location import Location
 from sleuth.core.observation import Architecture, Origin, Settings
 from sleuth.core.subject import Parts, Subject
 from sleuth.core.trial import Connection, Flow
@@ -19,13 +25,14 @@ from sleuth.core.trial import Connection, Flow
 FRAMEWORKS = {"torch", "jax", "flax", "equinox", "haiku", "keras", "tensorflow", "mlx", "mithril", "tinygrad", "paddle", "mxnet"}
 
 
-class NumpyAdapter(Adapter, Describes, Steps, Substitutes, Traces):
+class NumpyAdapter(NumpyLends, NumpyOverhears, Adapter, Describes, Dissects, Steps, Substitutes, Traces, Watches):
     name = "numpy"
 
     def claims(self, thing: Any) -> bool:
-        if isinstance(thing, type) or any(kind.__module__.split(".")[0] in FRAMEWORKS for kind in type(thing).__mro__):
+        parts = thing if isinstance(thing, list | tuple) else [thing]
+        if any(kind.__module__.split(".")[0] in FRAMEWORKS for part in parts for kind in type(part).__mro__):
             return False
-        return callable(getattr(thing, "forward", None)) and hasattr(thing, "parameters")
+        return forms.is_known(thing)
 
     def is_array(self, thing: Any) -> bool:
         return isinstance(thing, np.ndarray)
@@ -52,13 +59,13 @@ class NumpyAdapter(Adapter, Describes, Steps, Substitutes, Traces):
         return state.preserved(subject)
 
     def architecture(self, subject: Subject) -> Architecture:
-        return describing.describe(subject)
+        return describing.describe(forms.understood(subject))
 
     def settings(self, subject: Subject) -> Settings:
-        return describing.settings(subject)
+        return describing.settings(forms.understood(subject))
 
     def bench(self, subject: Subject) -> AbstractContextManager[Bench]:
-        return open_bench(subject)
+        return open_bench(forms.understood(subject))
 
     def connection(self, bench: Bench, batch: Parts) -> Connection:
         """There is no graph to be cut: a parameter without a gradient is one that backward() leaves out."""
@@ -79,3 +86,23 @@ class NumpyAdapter(Adapter, Describes, Steps, Substitutes, Traces):
             raise Unsupported("this bench does not hold a hand-written model")
         with bench.answers_changed(change):
             return bench.loss(batch)
+
+    def bypasses(self, bench: Bench, batch: Parts) -> list[Bypass]:
+        return dissecting.bypasses(bench.loss, batch)
+
+    def backward_line(self, bench: Bench, path: str, *, upstream: bool) -> Location | None:
+        return (
+            backward_line(bench.model, path, bench.parameter(path), upstream=upstream) if isinstance(bench, NumpyBench) else None
+        )
+
+    def watch(
+        self,
+        model: Any,
+        optimisers: Sequence[Any],
+        *,
+        every: int | None,
+        overhead: float,
+        guard: Guard | None = None,
+        keeps: bool = False,
+    ) -> Watching:
+        return NumpyWatching(model, optimisers, every=every, overhead=overhead, guard=guard)

@@ -3,19 +3,22 @@
 import copy
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from sleuth.adapters.numpy.activity import activity
 from sleuth.adapters.numpy.anatomy import Parameters, layers
+from sleuth.adapters.numpy.backward_lines import backward_line
 from sleuth.adapters.numpy.calling import WORDS, takes, takes_nothing
 from sleuth.adapters.numpy.describing import describe, loss_name
 from sleuth.adapters.numpy.failure import explain
-from sleuth.adapters.numpy.gradients import by_name
+from sleuth.adapters.numpy.gradients import WrongGradients, by_name, whole_numbers
 from sleuth.adapters.numpy.listening import Listener, is_array
 from sleuth.adapters.numpy.loss_calls import failed_call, loss_calls
-from sleuth.adapters.numpy.losses import Call, make_loss, one_number, own_loss
+from sleuth.adapters.numpy.loss_forms import make_loss
+from sleuth.adapters.numpy.losses import Call, one_number, own_loss
 from sleuth.adapters.numpy.origin import find_origin
 from sleuth.adapters.numpy.state import Memento, has_views, put_back, reach, remember
 from sleuth.adapters.numpy.stepping import Stepper
@@ -193,10 +196,28 @@ class NumpyBench(Bench):
     def gradients(self, batch: Parts) -> Gradients:
         if self._loss is None:
             raise Unsupported("no loss was given, and the model has no compute_loss(x, y)")
+        self._stepper.clear()
         value, self._raw = self._loss.gradients(self._native(batch))
         found = by_name(self._raw, self._parameters, self.model)
         self._last = Gradients(value, {path: found.get(path) for path in self._paths})
+        self._require_floating()
         return self._last
+
+    def _require_floating(self) -> None:
+        """Weights of whole numbers are ill only where the update keeps them so: many a one makes new arrays of floats."""
+        whole = [p for p in self._paths if self.parameter(p).dtype.kind in "iu"]
+        if not whole or self._last is None or self._last.by_path[whole[0]] is None:
+            return
+        before = self.snapshot()
+        try:
+            self._stepper.apply(self._raw, self._last.by_path)
+            kept = [p for p in whole if self.parameter(p).dtype.kind in "iu"]
+        except TypeError:  # NumPy refuses to write floats into whole numbers
+            kept = whole
+        finally:
+            self.restore(before)
+        if kept:
+            raise whole_numbers(kept[0], self.parameter(kept[0]).dtype)
 
     @np.errstate(all="ignore")
     def step(self, batch: Parts) -> float:
@@ -246,7 +267,12 @@ class NumpyBench(Bench):
         return bench
 
     def explain_failure(self, error: Exception, phase: str) -> Failure:
-        return explain(error, phase, self.model)
+        told = explain(error, phase, self.model)
+        if not isinstance(error, WrongGradients) or not error.name:
+            return told
+        line = backward_line(self.model, error.name, self.parameter(error.name), upstream=False)
+        kind = {"kind": "shape", "expected": error.expected, "got": error.got, "advice": error.advice}
+        return replace(told, layer=error.name, location=line or told.location, **kind)  # type: ignore[arg-type]
 
 
 def _as_it_is(output: Any) -> Any:

@@ -18,25 +18,33 @@ WORDS = {
     "batch": ("batch",),
     "model": ("model", "net", "network"),
     "training": ("training", "train", "is_training", "train_mode"),
+    "cache": ("cache", "caches", "saved", "tape", "ctx", "context", "memory", "intermediates", "activations"),
 }  # fmt: skip
 ROLE = {word: role for role, words in WORDS.items() for word in words}
 
 Offers = Mapping[str, Callable[[], Any]]
 
 
-def call(function: Callable[..., Any], offers: Offers, order: Sequence[str]) -> Any:
+def given(value: Any) -> Callable[[], Any]:
+    return lambda: value
+
+
+def call(function: Callable[..., Any], offers: Offers, order: Sequence[str], named: Offers | None = None) -> Any:
     """Each parameter gets what its name asks for; a name that says nothing gets the next of `order`.
 
-    A parameter with a default is filled only when its name asks for something on offer. Offers are made on demand.
+    A parameter with a default is filled only when its name asks for something on offer. Offers are made on demand. `named` are
+    names of the user's own, such as W1, which come before ours.
     """
     parameters = positional(function)
     if parameters is None:
         return function(*(offers[role]() for role in order))
+    named = named or {}
+    offers = {**offers, **named}
     waiting = [role for role in order if role not in {role_of(p) for p in parameters}]
     arguments: list[Any] = []
     keywords: dict[str, Any] = {}
     for parameter in parameters:
-        role = role_of(parameter)
+        role = parameter.name if parameter.name in named else role_of(parameter)
         if role not in offers:
             role = waiting.pop(0) if is_required(parameter) and waiting else ""
         if role and parameter.kind is parameter.KEYWORD_ONLY:

@@ -13,6 +13,7 @@ from sleuth.adapters.numpy.anatomy import Parameters, holders, layers
 from sleuth.core.location import Location, locate
 from sleuth.core.machine import machine
 from sleuth.core.observation import Architecture, Layer, Parameter, Settings
+from sleuth.core.place import is_users
 from sleuth.core.subject import Subject
 
 ACTIVATIONS = (
@@ -169,4 +170,4 @@ def _class_location(layer: Any) -> Location | None:
         _, line = inspect.getsourcelines(type(layer))
     except (OSError, TypeError):
         return None
-    return locate(file, line) if file else None
+    return locate(file, line) if file and is_users(file) else None

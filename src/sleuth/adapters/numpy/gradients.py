@@ -7,25 +7,57 @@ import numpy as np
 
 from sleuth.adapters.numpy.anatomy import Parameters
 from sleuth.adapters.numpy.calling import takes_nothing
+from sleuth.adapters.numpy.forms.names import by_marked_name, returned_names
 from sleuth.core.errors import Unsupported
 
 
 class WrongGradients(ValueError):
     """backward() returned something that does not belong to the parameters."""
 
+    def __init__(
+        self, message: str, name: str = "", expected: str | None = None, got: str | None = None, advice: str | None = None
+    ):
+        super().__init__(message)
+        self.name, self.expected, self.got, self.advice = name, expected, got, advice
+
+
+def whole_numbers(name: str, dtype: Any) -> WrongGradients:
+    told = f"{name} holds whole numbers ({dtype}), and no step of the update can change them by less than one"
+    advice = f"make {name} of floating point, such as {name}.astype(float): {dtype} cuts every update off to a whole number"
+    return WrongGradients(told, name, "weights of floating point", f"{name} of {dtype}", advice)
+
 
 def by_name(raw: Any, parameters: Parameters, model: Any) -> dict[str, np.ndarray | None]:
     """By parameter; None for one that backward() leaves out."""
     names = parameters.names
-    found: dict[str, Any] = {k: raw[k] for k in names if k in raw} if isinstance(raw, Mapping) else {}
+    found = by_marked_name(_with_names(raw, model), list(names))
     found = found or dict(zip(names, _listed(raw, parameters, model), strict=True))
     for name, array in parameters.arrays().items():
         gradient = found.get(name)
         if gradient is not None and np.shape(gradient) != array.shape:
-            got = np.shape(gradient)
-            raise WrongGradients(f"backward() gave a gradient of shape {got} for {name} of shape {array.shape}")
+            raise _misshapen(name, np.shape(gradient), array.shape)
     # Copies: the model may use the same buffers again at the next backward.
     return {k: None if v is None else np.array(v) for k, v in found.items()}
+
+
+def _with_names(raw: Any, model: Any) -> Any:
+    """`return dW1, db1, dW2, db2` says by its names what is what; the order may be any."""
+    if not isinstance(raw, tuple):
+        return raw
+    names = returned_names(getattr(model, "backward", None))
+    return dict(zip(names, raw, strict=True)) if len(names) == len(raw) else raw
+
+
+def _misshapen(name: str, got: tuple[int, ...], wanted: tuple[int, ...]) -> WrongGradients:
+    advice = f"give {name} a gradient of its own shape"
+    if len(got) == len(wanted) + 1 and got[1:] == wanted:
+        advice = f"sum the gradient of {name} over the batch: dy.sum(axis=0)"
+    elif len(got) == 2 and got[::-1] == wanted:
+        advice = f"transpose the gradient of {name}: for y = x @ W it is x.T @ dy"
+    elif got == () and len(wanted) == 1:
+        advice = f"sum the gradient of {name} over the batch alone, not over everything: dy.sum(axis=0)"
+    told = f"backward() gave a gradient of shape {got} for {name} of shape {wanted}"
+    return WrongGradients(told, name, f"a gradient of shape {wanted} for {name}", f"one of shape {got}", advice)
 
 
 def _listed(raw: Any, parameters: Parameters, model: Any) -> list[Any]:

@@ -12,10 +12,9 @@ from sleuth.core.loss_family import recognise
 from sleuth.core.observation import Argument, ArrayFacts, LossCall
 from sleuth.core.statistics import Statistics
 from sleuth.core.subject import Parts
+from sleuth.core.sums import axis_sums, exp_sums
 from sleuth.core.tree import leaves
 
-# Beyond this the sums along axes would cost more than the step.
-LARGE = 20_000_000
 # For a loss that raised: only its name is left to go by, and only shapes are judged.
 NAMES = (
     ("bce", ("bce", "binarycrossentropy")),
@@ -35,7 +34,7 @@ def loss_calls(name: str, loss: Loss, made: Call, batch: Parts, listener: Listen
     if isinstance(output, np.ndarray) and isinstance(target, np.ndarray):
         ask = (lambda o: Call(loss.ask(o, target)).value) if isinstance(loss, GivenLoss) else None
         family, reduction = recognise(output, target, made.value, ask)
-        broadcast = _broadcast(output, target) if family in ("mse", "l1", "huber") else None
+        broadcast = broadcast_of(output, target) if family in ("mse", "l1", "huber") else None
     value = np.asarray(made.value)
     number = float(value.reshape(())) if value.size == 1 and value.dtype.kind in "fiub" else None
     number = number if number is not None and np.isfinite(number) else None
@@ -55,10 +54,13 @@ def loss_calls(name: str, loss: Loss, made: Call, batch: Parts, listener: Listen
 
 def failed_call(name: str, listener: Listener, batch: Parts) -> LossCall:
     """The call of a loss that raised."""
-    plain = name.lower().replace("_", "")
-    family = next((family for family, words in NAMES if any(word in plain for word in words)), "other")
     output = next(iter(listener.outputs), None)
-    return LossCall(name, family, None, _arguments(output, batch.target, listener), failed=True)
+    return LossCall(name, family_of_name(name), None, _arguments(output, batch.target, listener), failed=True)
+
+
+def family_of_name(name: str) -> str:
+    plain = name.lower().replace("_", "")
+    return next((family for family, words in NAMES if any(word in plain for word in words)), "other")
 
 
 def _arguments(output: Any, target: Any, listener: Listener) -> tuple[Argument, ...]:
@@ -66,7 +68,7 @@ def _arguments(output: Any, target: Any, listener: Listener) -> tuple[Argument, 
     return tuple(_argument(role, array, listener) for role, tree in sides for _, array in leaves(tree, is_array))
 
 
-def _broadcast(output: np.ndarray, target: np.ndarray) -> tuple[int, ...] | None:
+def broadcast_of(output: np.ndarray, target: np.ndarray) -> tuple[int, ...] | None:
     try:
         shape = np.broadcast_shapes(output.shape, target.shape)
     except ValueError:
@@ -80,11 +82,11 @@ def _argument(role: str, array: np.ndarray, listener: Listener) -> Argument:
         facts=array_facts(role, array),
         role=role,
         producer=maker.operation if maker else None,
-        axis_sums=_axis_sums(array),
+        axis_sums=axis_sums(array),
         producer_location=maker.location if maker else None,
         producer_axis=maker.axis if maker else None,
         behind=listener.behind(maker) if maker else None,
-        exp_sums=_exp_sums(array),
+        exp_sums=exp_sums(array),
     )
 
 
@@ -92,16 +94,3 @@ def array_facts(path: str, array: np.ndarray) -> ArrayFacts:
     finite = array[np.isfinite(array)] if array.dtype.kind == "f" else array
     whole = float(np.mean(finite == np.floor(finite))) if finite.size and array.dtype.kind in "fiu" else float(finite.size > 0)
     return ArrayFacts(path, array.shape, str(array.dtype), Statistics.from_row(kernel.measure([array])[0]), whole)
-
-
-def _axis_sums(array: np.ndarray) -> tuple[tuple[float, float], ...]:
-    if array.dtype.kind != "f" or not 0 < array.size <= LARGE or not np.isfinite(array).all():
-        return ()
-    sums = [array.sum(axis, dtype=np.float64) for axis in range(array.ndim)]
-    return tuple((float(s.min()), float(s.max())) for s in sums)
-
-
-def _exp_sums(array: np.ndarray) -> tuple[tuple[float, float], ...]:
-    if array.dtype.kind != "f" or not array.size or not (array <= 0).all():
-        return ()
-    return _axis_sums(np.exp(array.astype(np.float64)))

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from sleuth.adapters.numpy.calling import Offers, call, positional, role_of, takes_nothing
+from sleuth.adapters.numpy.calling import Offers, call, takes_nothing
+from sleuth.adapters.numpy.forms.functions import ByHand
+from sleuth.adapters.numpy.output_gradients import closed_form
 from sleuth.core.errors import Unsupported
 from sleuth.core.location import Location, locate
 from sleuth.core.place import is_users
@@ -64,6 +66,10 @@ class Loss(ABC):
             "target": lambda: batch.target,
             "training": lambda: True,
         }
+        if isinstance(self.model, ByHand):
+            return value, call(
+                backward, {**offers, **self.model.offers()}, ("parameters", "cache", "gradient"), self.model.names()
+            )
         return value, call(backward, offers, ("gradient",))
 
     @abstractmethod
@@ -115,6 +121,9 @@ class GivenLoss(Loss):
         if not isinstance(output, np.ndarray) or output.size > MOST_OUTPUTS:
             what = f"{output.size} outputs" if isinstance(output, np.ndarray) else f"an output of type {type(output).__name__}"
             raise Unsupported(f"the loss does not give its gradient, and {what} cannot be differenced: return (loss, gradient)")
+        known = closed_form(lambda at: one_number(Call(self.ask(at, target)).value), output, target)
+        if known is not None:
+            return known
         point = output.astype(np.float64)
         gradient = np.empty(point.size)
         flat = point.reshape(-1)
@@ -162,21 +171,6 @@ class StepLoss(Loss):
         if isinstance(made.returned, tuple) and len(made.returned) > 1:
             return made.returned[1]
         raise Unsupported("backward wants the gradient by the output, and step() gives only the loss: give loss= instead")
-
-
-def make_loss(model: Any, forward: Forward, loss: Any, step: Any) -> Loss | None:
-    """None when there is no loss at all."""
-    own = own_loss(model)
-    if step is not None:
-        return StepLoss(model, forward, step)
-    if loss is not None and (own is None or not takes_nothing(getattr(model, "backward", call))):
-        return GivenLoss(model, forward, loss)
-    if own is None:
-        return None
-    parameters = positional(own)
-    if parameters and role_of(parameters[0]) == "output":
-        return GivenLoss(model, forward, own)
-    return OwnLoss(model, forward)
 
 
 def own_loss(model: Any) -> Callable[..., Any] | None:

@@ -8,11 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from sleuth.adapters.numpy.anatomy import Parameters
-from sleuth.adapters.numpy.calling import call, default_of, takes
+from sleuth.adapters.numpy.anatomy import Parameters, layers
+from sleuth.adapters.numpy.calling import call, default_of, takes, takes_nothing
 from sleuth.core.errors import Unsupported
 from sleuth.core.subject import Parts
 
+CLEARING = (
+    "zero_grad", "zero_grads", "zero_gradients", "clear_grad", "clear_grads", "clear_gradients", "reset_grad", "reset_grads",
+    "reset_gradients",
+)  # fmt: skip
 RATES = ("lr", "learning_rate")
 # Of an optimiser alone: a model's own `reg` may also be part of its loss.
 DECAYS = ("weight_decay", "wd", "l2")
@@ -57,10 +61,10 @@ class Stepper:
 
     def __init__(self, model: Any, optimiser: Any, parameters: Parameters) -> None:
         self._model = model
+        self._optimiser = optimiser
         self._parameters = parameters
         self._act = None if optimiser is None or is_number(optimiser) else step_method(optimiser)
         self._update = getattr(model, "update", None)
-        self._whole = getattr(model, "train_step", None)
         self.rate = find_rate(model, optimiser)
         self.decay = find_decay(optimiser)
         self._own = Rate(SimpleNamespace(lr=STAND_IN_RATE), "lr")
@@ -68,18 +72,19 @@ class Stepper:
     @property
     def whole(self) -> Callable[..., Any] | None:
         """train_step, where that alone knows how the weights change."""
-        return self._whole if self._act is None and self._update is None else None
+        return getattr(self._model, "train_step", None) if self._act is None and self._update is None else None
 
     def run_whole(self, batch: Parts) -> Any:
-        assert self._whole is not None
+        whole = self.whole
+        assert whole is not None
         offers = {
             "batch": lambda: batch.raw,
             "inputs": lambda: batch.inputs,
             "target": lambda: batch.target,
             **self._offers(None),
         }
-        single = not takes(self._whole, "inputs") and not takes(self._whole, "target")
-        return call(self._whole, offers, ("batch",) if single else ("inputs", "target"))
+        single = not takes(whole, "inputs") and not takes(whole, "target")
+        return call(whole, offers, ("batch",) if single else ("inputs", "target"))
 
     def apply(self, raw: Any, gradients: Mapping[str, np.ndarray | None]) -> None:
         """`raw` is what backward() returned, in the form that the user's own code expects."""
@@ -110,6 +115,18 @@ class Stepper:
             if gradient is not None and array.flags.writeable:
                 array -= (rate * np.asarray(gradient)).astype(array.dtype)
 
+    def clear(self) -> None:
+        """As the user's loop does before a backward, where there is something to call."""
+        for holder in (
+            self._optimiser,
+            self._model,
+            getattr(self._model, "root", None),
+            *(layer for _, layer in layers(self._model)),
+        ):
+            method = next((m for name in CLEARING if callable(m := getattr(holder, name, None))), None)
+            if method is not None and takes_nothing(method):
+                method()
+
     def set_rate(self, value: float) -> None:
         if self.rate is not None:
             self.rate.set(value)
@@ -130,7 +147,7 @@ def is_number(thing: Any) -> bool:
 def optimiser_name(model: Any, optimiser: Any) -> str | None:
     if optimiser is not None and not is_number(optimiser):
         return type(optimiser).__name__
-    own = next((f"{type(model).__name__}.{name}" for name in ("update", "train_step") if hasattr(model, name)), None)
+    own = next((f"{type(model).__name__}.{n}" for n in ("update", "train_step") if callable(getattr(model, n, None))), None)
     return own or ("SGD" if is_number(optimiser) else None)
 
 

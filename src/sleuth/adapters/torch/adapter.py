@@ -13,6 +13,7 @@ from sleuth.adapters.torch.bench import TorchBench, open_bench
 from sleuth.adapters.torch.costs.costs import TorchProfiles
 from sleuth.adapters.torch.failures.crash import Known, explain_crash
 from sleuth.adapters.torch.inspecting.inspecting import TorchInspects
+from sleuth.adapters.torch.lending import TorchLends
 from sleuth.adapters.torch.overhearing import TorchOverhears
 from sleuth.adapters.torch.substitution import answers_changed
 from sleuth.adapters.torch.watching.discovery import Discovery
@@ -47,6 +48,7 @@ from sleuth.core.trial import Connection, Flow
 
 class TorchAdapter(
     TorchInspects,
+    TorchLends,
     TorchOverhears,
     TorchProfiles,
     Adapter,

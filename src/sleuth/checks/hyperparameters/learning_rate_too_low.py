@@ -63,6 +63,8 @@ def learning_rate_too_low(
     if end is None or not better:
         return
     most = max(better)[0]
+    if most <= 0:  # no larger rate gains anything
+        return
     gain, rate, lower = min((run for run in better if run[0] >= NEARLY * most), key=lambda run: run[1])
     if gain < max(clear_fall * abs(start), NOISES * _error(test, rate)) or start - end > little * gain:
         return

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
+from sleuth.core.gradient_words import REPEATS, cure, decay_in_gradients, in_words
 from sleuth.core.stage import Confidence, Severity, Stage
 from sleuth.core.trial import Connection, GradientCheck, GradientError
 
@@ -54,10 +55,18 @@ MEANT = re.compile(
 )
 def gradient_wrong(seen: Seen, *, wrong: float = WRONG) -> Iterator[Evidence | NotExamined]:
     found = seen.one(GradientCheck)
+    if found.repeat:
+        yield _repeat(found)
+        return
     if not found.parameters:
         yield NotExamined("no parameter could be judged: the loss is not smooth around the start")
         return
     bad = [p for p in found.parameters if p.relative_error > max(wrong, BEYOND_NOISE * p.noise)]
+    decayed = [p for p in bad if p.term is not None and p.term.kind == "decay"]
+    if bad and len(decayed) == len(bad):
+        yield NotExamined(decay_in_gradients(decayed[0]))
+        return
+    bad = [p for p in bad if p not in decayed]
     if not bad:
         return
     connection = seen.maybe(Connection)
@@ -66,21 +75,51 @@ def gradient_wrong(seen: Seen, *, wrong: float = WRONG) -> Iterator[Evidence | N
     if reason is not None:
         yield NotExamined(reason)
         return
-    worst = max(bad, key=lambda p: p.relative_error)
+    told = [p for p in bad if p.term is not None]
+    # Gradients flow from the loss: of those that are known, the nearest to it was spoilt first.
+    worst = told[-1] if told else max(bad, key=lambda p: p.relative_error)
     yield Evidence(
         where=worst.path,
-        summary=f"the gradient of {worst.path} says {worst.analytic:.3g} where the loss really changes by {worst.numeric:.3g}"
-        f"{_factor(worst)}; {len(bad)} of {len(found.parameters)} parameters are off{_blame(custom)}",
+        location=worst.location,
+        summary=in_words(worst, bad)
+        if told
+        else f"the gradient of {worst.path} says {worst.analytic:.3g} where the loss really "
+        f"changes by {worst.numeric:.3g}{_factor(worst)}; {len(bad)} of {len(found.parameters)} parameters are off"
+        f"{_right_behind(bad, found.parameters)}{_blame(custom)}",
         numbers={
             "analytic": worst.analytic,
             "numeric": worst.numeric,
             "relative_error": worst.relative_error,
             "noise": worst.noise,
             "parameters": len(bad),
+            **({"factor": worst.term.factor} if worst.term is not None else {}),
         },
-        confidence=Confidence.LIKELY if found.float64 else Confidence.POSSIBLE,
+        fix=cure(worst),
+        confidence=_confidence(worst, found.float64),
         strength=worst.relative_error / wrong,
     )
+
+
+def _confidence(worst: GradientError, float64: bool) -> Confidence:
+    if worst.term is not None:  # it agrees to five digits in several random directions
+        return Confidence.CERTAIN if worst.term.kind != "factor" or abs(worst.term.factor + 1) < 1e-4 else Confidence.LIKELY
+    return Confidence.LIKELY if float64 else Confidence.POSSIBLE
+
+
+def _repeat(found: GradientCheck) -> Evidence:
+    summary, fix = REPEATS[found.repeat]
+    # A loop that is not seen may reset what adds up.
+    sure = Confidence.LIKELY if found.repeat == "accumulates" else Confidence.CERTAIN
+    return Evidence(summary=summary, fix=fix, location=found.repeat_line, confidence=sure, strength=1 / WRONG)
+
+
+def _right_behind(bad: list[GradientError], all_: tuple[GradientError, ...]) -> str:
+    """Where the backward is the user's own: what flows back is right up to some layer."""
+    names = [p.path for p in all_]
+    last = max(names.index(p.path) for p in bad)
+    if bad[0].location is None or last + 1 >= len(names):
+        return ""
+    return f"; {names[last + 1]} behind them is right, so what flows back from there goes wrong on its way to {names[last]}"
 
 
 def _by_design(connection: Connection, bad: list[GradientError]) -> str | None:

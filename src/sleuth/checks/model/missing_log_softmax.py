@@ -10,7 +10,7 @@ from sleuth.core.wiring import by_place, class_axis, is_probabilities, rounding,
 
 # Log-probabilities are at most zero; log(p + 1e-3) of a sure class is the most that careful people add.
 ABOVE_ZERO = 0.01
-JUDGED = ("nll", "bce", "kl", "ctc")
+JUDGED = ("nll", "bce", "kl", "ctc", "probabilities")
 
 
 @check(
@@ -30,7 +30,7 @@ JUDGED = ("nll", "bce", "kl", "ctc")
     why="""NLL reads its input as log-probabilities, BCE as probabilities. Given raw scores, NLL falls without bound as the
     scores grow, and BCE takes the logarithm of negative numbers; neither measures how right the answer is.""",
     fix="""Use the loss that starts from raw scores: CrossEntropyLoss instead of NLLLoss, BCEWithLogitsLoss instead of BCELoss.
-    Or end the model with log_softmax (for NLL) or sigmoid (for BCE).""",
+    Or end the model with log_softmax (for NLL) or sigmoid (for BCE). In Keras give the loss from_logits=True.""",
     decided_by="the range of values that the loss is given",
     symptoms=(
         "loss is negative",
@@ -70,6 +70,8 @@ def _reason(call: LossCall, output: Argument, above_zero: float) -> str | None:
             return "raw scores instead of log-probabilities, which are never above 0"
         case "bce" if values.min < -rounding(output) or values.max > 1 + rounding(output):
             return "raw scores instead of probabilities between 0 and 1"
+        case "probabilities" if values.min < -rounding(output) or values.max > 1 + rounding(output):
+            return "raw scores instead of probabilities that sum to 1 over the classes"
         case "ctc" if _no_logarithms(output, len(output.facts.shape) - 1, above_zero):
             if is_probabilities(output, len(output.facts.shape) - 1):
                 return "probabilities instead of their logarithms"

@@ -28,7 +28,7 @@ MOST_INSIDE = 1
         "samples-mix", "double-softmax", "cannot-overfit-one-batch", "loss-not-decreasing", "loss-diverges", "loss-oscillates",
         "initial-loss-off", "vanishing-gradients", "exploding-gradients", "learning-rate-too-high", "learning-rate-too-low",
         "step-changes-nothing", "learns-without-input", "collapsed-output", "wrong-last-activation", "train-eval-disagree",
-        "input-ignored", "future-leaks",
+        "input-ignored", "future-leaks", "gradient-wrong",
         "capacity-too-small",
     ),
     title="Softmax runs over the wrong axis",

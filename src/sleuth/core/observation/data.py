@@ -65,7 +65,8 @@ class Argument:
 
 @dataclass(frozen=True)
 class LossCall(Observation):
-    """One call of a loss function. Families: cross-entropy, nll, bce, bce-logits, mse, l1, huber, kl, ctc, hinge, other.
+    """One call of a loss function. Families: cross-entropy (of scores), probabilities (cross-entropy of probabilities), nll, bce,
+    bce-logits, mse, l1, huber, kl, ctc, hinge, other.
 
     A step may hold several calls; each knows its own `returned` and the `value` of the step's loss as a whole.
     """

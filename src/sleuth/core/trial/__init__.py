@@ -1,6 +1,7 @@
 """What probes measure: one frozen class a probe. A check reads the class and judges the numbers."""
 
 from sleuth.core.trial.batch import Ablation, CrowdTrial, Overfit, SameTargets, StepEffect, TargetPermutation
+from sleuth.core.trial.consistency import Agreement, Reload, TwoTrainings
 from sleuth.core.trial.data import (
     Alignment,
     Alike,
@@ -31,6 +32,7 @@ from sleuth.core.trial.model import (
     FrozenTrunk,
     GradientCheck,
     GradientError,
+    GradientTerm,
     InitialLoss,
     ModeAgreement,
     Operation,
@@ -43,6 +45,7 @@ from sleuth.core.trial.resources import LayerLoad, Workload
 
 __all__ = [
     "Ablation",
+    "Agreement",
     "Alignment",
     "Alike",
     "Capacity",
@@ -60,6 +63,7 @@ __all__ = [
     "Giveaway",
     "GradientCheck",
     "GradientError",
+    "GradientTerm",
     "GradientNoise",
     "InitialLoss",
     "Late",
@@ -77,6 +81,7 @@ __all__ = [
     "Padding",
     "ParameterStart",
     "RangeTest",
+    "Reload",
     "Repeats",
     "Resemblance",
     "SameTargets",
@@ -86,6 +91,7 @@ __all__ = [
     "TargetPermutation",
     "TimeReach",
     "Trial",
+    "TwoTrainings",
     "WorkerNoise",
     "Workload",
 ]

@@ -131,6 +131,24 @@ class GradientCheck(Trial):
 
     parameters: tuple["GradientError", ...]
     float64: bool
+    # What a second backward showed: "accumulates" (each adds to the one before), "stale" (it answers for an earlier batch).
+    repeat: str = ""
+    repeat_line: Location | None = None
+
+
+@dataclass(frozen=True)
+class GradientTerm:
+    """What a wrong gradient is, exactly, in place of the right one.
+
+    Kinds: factor (`factor` times the right one), batch (also, and the factor is the number of samples), mean (it is one over
+    that), transposed, activation (the derivative of `name` is left out), sample (only one sample counts), decay (the weights
+    times `factor` are added).
+    """
+
+    kind: str
+    factor: float = 1.0
+    name: str = ""
+    samples: int = 0  # of the user's batch
 
 
 @dataclass(frozen=True)
@@ -141,6 +159,8 @@ class GradientError:
     numeric: float
     noise: float  # relative error that rounding alone explains
     ratio: float | None = None  # analytic / numeric where it is the same for every direction
+    term: GradientTerm | None = None
+    location: Location | None = None  # the user's line that makes it
 
 
 @dataclass(frozen=True)

@@ -14,16 +14,20 @@ class _Waiting(importlib.abc.MetaPathFinder):
 
     def __init__(self, name: str, act: Callable[[], None]) -> None:
         self.name, self.act = name, act
+        self.inner = False
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        if fullname != self.name:
+        if fullname != self.name and not (self.inner and fullname.startswith(f"{self.name}.")):
             return None
         forget(self)
         for finder in list(sys.meta_path):
             spec = finder.find_spec(fullname, path, target)
             if spec is not None:
+                if spec.loader is None:  # a folder without code of its own, such as mlx: the first module in it counts
+                    self.inner = True
+                    sys.meta_path.insert(0, self)
                 self._arrange(spec.loader)
                 return spec
         return None

@@ -1,0 +1,201 @@
+"""The copy that probes work on. Arrays are never changed in place, so the user's are safe behind every reference."""
+
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from sleuth.adapters.jax import observing
+from sleuth.adapters.jax.arrays import to_numpy
+from sleuth.adapters.jax.connection import reached
+from sleuth.adapters.jax.failure import explain
+from sleuth.adapters.jax.forms import form_of
+from sleuth.adapters.jax.naming import step_usage
+from sleuth.adapters.jax.program import Program, Progress, one_number
+from sleuth.adapters.jax.running import Programs, joined, parted, precision
+from sleuth.adapters.jax.stepping import Stepper
+from sleuth.adapters.jax.trace import Trace
+from sleuth.core.adapter import Bench, Gradients
+from sleuth.core.errors import Unsupported
+from sleuth.core.observation import Failure, Observation
+from sleuth.core.subject import Parts, Subject, Usage
+
+
+@contextmanager
+def open_bench(subject: Subject) -> Iterator[Bench]:
+    yield JaxBench(subject)
+
+
+class JaxBench(Bench):
+    def __init__(self, subject: Subject, wide: bool = False) -> None:
+        self.subject = subject
+        self.wide = wide
+        self.form = form_of(subject.model, subject.optimizer)
+        self.program = Program(self.form, subject.loss, subject.step)
+        self.programs = Programs(wide)
+        self.flat_paths = self.form.flat_paths()
+        self._paths = self.form.paths()
+        with precision(wide):
+            self.params = _widened(self.form.params, wide)
+            self.rest = _widened(self.form.rest, wide)
+            self._stepper = Stepper(subject.optimizer, self.params)
+        self.training = True
+        self._gradients: Any = None
+        self._traces: dict[Any, Trace] = {}
+
+    def paths(self) -> tuple[str, ...]:
+        return self._paths
+
+    def parameter(self, path: str) -> Any:
+        return jax.tree.leaves(self.params)[self.flat_paths.index(path)]
+
+    def write(self, path: str, values: np.ndarray) -> None:
+        flat, tree = jax.tree.flatten(self.params)
+        at = self.flat_paths.index(path)
+        with precision(self.wide):
+            flat[at] = jnp.asarray(np.asarray(values).astype(flat[at].dtype)).reshape(flat[at].shape)
+        self.params = jax.tree.unflatten(tree, flat)
+
+    def snapshot(self) -> Any:
+        held = (self.params, self.rest, self._stepper.state, self._stepper.knobs)
+        return held, random.getstate(), np.random.get_state()
+
+    def restore(self, snapshot: Any) -> None:
+        (self.params, self.rest, self._stepper.state, self._stepper.knobs), python, numpy = snapshot
+        random.setstate(python)
+        np.random.set_state(numpy)
+
+    def set_training(self, on: bool) -> None:
+        self.training = on
+
+    def trace(self, batch: Parts, progress: Progress | None = None) -> Trace:
+        """One forward and loss, operation by operation; kept, for each shape of the batch and each mode."""
+        arrays, static = self.parted(self.program.given(batch))
+        key = (self.training, static.key, tuple((a.shape, str(a.dtype)) for a in arrays))
+        if key not in self._traces:
+            self._traces[key] = Trace(self, arrays, static, progress or Progress())
+        return self._traces[key]
+
+    def arrays(self, batch: Parts) -> list[Any]:
+        return self.parted(self.program.given(batch))[0]
+
+    def parted(self, tree: Any) -> Any:
+        with precision(self.wide):
+            return parted(tree, self.wide)
+
+    def observe(self, batch: Parts, step: int) -> Iterator[Observation]:
+        yield from observing.observe(self, batch, step)
+
+    def forward(self, inputs: Any) -> Any:
+        arrays, static = self.parted(inputs)
+        training = self.training
+
+        def run(params: Any, rest: Any, arrays: Any) -> Any:
+            return self.program.forward(params, rest, joined(arrays, static), training)
+
+        output, self.rest = self.programs.run(("forward", training, static.key), run, self.params, self.rest, arrays)
+        return output
+
+    def outputs(self, batch: Parts) -> tuple[Any, ...]:
+        if self.program.step is None:
+            return (self.forward(batch.inputs),)
+        return self.trace(batch).outputs_of_model(self, self.arrays(batch))
+
+    def usage(self, batch: Parts) -> Usage | None:
+        return step_usage(self, batch) if self.program.step is not None else None
+
+    def loss(self, batch: Parts) -> float:
+        value, self.rest = self._run("loss", self._value, batch)
+        return float(value)
+
+    def _value(self, params: Any, rest: Any, given: Any, training: bool) -> Any:
+        value, _, rest = self.program.evaluate(params, rest, given, training)
+        return value, rest
+
+    def _run(self, name: str, function: Callable[..., Any], batch: Parts) -> Any:
+        arrays, static = self.parted(self.program.given(batch))
+        training = self.training
+
+        def run(params: Any, rest: Any, arrays: Any) -> Any:
+            return function(params, rest, joined(arrays, static), training)
+
+        key = (name, training, static.key)
+        return self.programs.run(key, run, self.params, self.rest, arrays)
+
+    def loss_with(self, batch: Parts, change: Callable[[Any], Any]) -> float:
+        """The model's answer is computed, changed outside of any trace, and then given to the loss."""
+        if not self.program.sees_output:
+            raise Unsupported("step= keeps the model's answers to itself: give loss=")
+        output = change(self.forward(batch.inputs))
+        return float(self._judged(output, batch.target))
+
+    def _judged(self, output: Any, target: Any) -> Any:
+        arrays, static = self.parted((output, target))
+
+        def run(arrays: Any) -> Any:
+            return one_number(self.program.loss(*joined(arrays, static)))  # type: ignore[misc]
+
+        return self.programs.run(("judged", static.key), run, arrays)
+
+    def gradients(self, batch: Parts) -> Gradients:
+        if self.program.step is None and self.program.loss is None:
+            self.loss(batch)
+        (value, self.rest), self._gradients = self._run("gradients", jax.value_and_grad(self._value, has_aux=True), batch)
+        alive = reached(self.trace(batch))
+        found = dict(zip(self.flat_paths, jax.tree.leaves(self._gradients), strict=True))
+        return Gradients(float(value), {path: found[path] if path in alive else None for path in self._paths})
+
+    def step(self, batch: Parts) -> float:
+        (value, self.rest), self._gradients = self._run("gradients", jax.value_and_grad(self._value, has_aux=True), batch)
+        self.apply(batch)
+        return float(value)
+
+    def apply(self, batch: Parts) -> None:
+        if self._gradients is None:
+            raise Unsupported("no gradients were computed before the step")
+        stepper = self._stepper
+        with precision(self.wide):
+            inputs = stepper.inputs()
+        given = (self.params, self._gradients, stepper.state, inputs)
+        self.params, stepper.state = self.programs.run(("apply", stepper.plan), stepper.function(), *given)
+
+    @property
+    def lr(self) -> float | None:
+        return self._stepper.lr
+
+    def set_lr(self, lr: float) -> None:
+        self._stepper.set_lr(lr)
+
+    @property
+    def weight_decay(self) -> float | None:
+        return self._stepper.weight_decay
+
+    def scale_weight_decay(self, factor: float) -> None:
+        self._stepper.scale_weight_decay(factor)
+
+    def double(self) -> "JaxBench":
+        other = JaxBench(self.subject, wide=True)
+        with precision(True):
+            other.params, other.rest = _widened(self.params, True), _widened(self.rest, True)
+        other.training = self.training
+        return other
+
+    def explain_failure(self, error: Exception, phase: str) -> Failure:
+        return explain(error, phase)
+
+    def values(self, path: str) -> np.ndarray:
+        return to_numpy(self.parameter(path))
+
+
+def _widened(tree: Any, wide: bool) -> Any:
+    """As arrays of JAX: a NumPy array among the weights has no methods that user code may rely on."""
+
+    def change(leaf: Any) -> Any:
+        array = jnp.asarray(leaf)
+        return array.astype(jnp.float64) if wide and jnp.issubdtype(array.dtype, jnp.floating) else array
+
+    return jax.tree.map(change, tree)

@@ -1,0 +1,134 @@
+"""What a second executable returns beside the user's own result: statistics, and what each row of them speaks of."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+
+from sleuth.adapters.jax.watching.measuring import changes, measure
+from sleuth.adapters.jax.watching.naming import Path, is_weight, leaves_of, name_of, weight_places
+
+GRADIENT, UPDATE = "gradient", "update"
+
+
+@dataclass(frozen=True)
+class Lane:
+    """What is trained together, told by names, shapes and dtypes."""
+
+    names: tuple[tuple[str, ...], ...]
+    shapes: tuple[tuple[int, ...], ...]
+    dtypes: tuple[str, ...]
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return tuple(".".join(name) for name in self.names)
+
+
+@dataclass(frozen=True)
+class Part:
+    """One gradient that was taken, or one update that was applied. Static: it travels with the compiled step."""
+
+    kind: str
+    lane: Lane
+    places: tuple[int, ...] = ()  # of the weights among the inputs of the step
+    loss: Path | None = None  # of the loss in what the step returns
+    single: bool = False  # by one array alone, and not the first of several arguments: by its input, it may be
+
+    @property
+    def is_gradient(self) -> bool:
+        return self.kind == GRADIENT
+
+
+@jax.tree_util.register_pytree_node_class
+@dataclass(frozen=True)
+class Channel:
+    """`values`: of each part the loss (or None), sizes and counts as `measuring.measure` returns them."""
+
+    parts: tuple[Part, ...]
+    values: tuple[Any, ...]
+    lr: Any = None
+
+    def tree_flatten(self) -> tuple[tuple[Any, Any], tuple[Part, ...]]:
+        return (self.values, self.lr), self.parts
+
+    @classmethod
+    def tree_unflatten(cls, parts: tuple[Part, ...], children: tuple[Any, Any]) -> "Channel":
+        return cls(parts, *children)
+
+
+@dataclass
+class Heard:
+    part: Part
+    loss: Any  # the very value that the user was given
+    arrays: list[Any] = field(default_factory=list)  # to be measured
+    measured: tuple[Any, Any, Any] | None = None  # of an inner step, already
+
+
+class Collector:
+    """What is heard while one second executable is traced. Values of a trace within (vmap, scan) cannot be returned from it."""
+
+    def __init__(self, inputs: list[tuple[Path, Any]]) -> None:
+        self._inputs = inputs
+        self._trace = next((t for _, leaf in inputs if (t := getattr(leaf, "_trace", None)) is not None), None)
+        self._heard: list[Heard] = []
+        self.lr: Any = next((leaf for path, leaf in inputs if _is_rate(path, leaf)), None)
+        self.out_of_reach = 0
+
+    def gradient(self, lane: Lane, weights: list[Any], loss: Any, gradients: list[Any], *, single: bool) -> None:
+        if self._reaches([loss, *gradients]):
+            part = Part(GRADIENT, lane, weight_places(lane.names, weights, self._inputs), single=single)
+            self._heard.append(Heard(part, loss, [*gradients, *weights]))
+
+    def update(self, lane: Lane, before: list[Any], after: list[Any]) -> None:
+        if self._reaches(after):
+            self._heard.append(Heard(Part(UPDATE, lane), None, changes(before, after)))
+
+    def nested(self, channel: Channel, inner: tuple[Any, ...]) -> None:
+        """`inner`: the losses that an inner step returned, as the user has them."""
+        for part, values, loss in zip(channel.parts, channel.values, inner, strict=True):
+            if not self._reaches([value for value in values if value is not None]):
+                continue
+            outer = Part(part.kind, part.lane, single=part.single)
+            self._heard.append(Heard(outer, loss, measured=values))
+
+    def channel(self, output: Any) -> Channel:
+        raw = [array for heard in self._heard for array in heard.arrays]
+        if raw:
+            # What is computed for us must not be fused into what the user computes: that could change its last bits.
+            sizes, counts = measure(jax.lax.optimization_barrier(raw))
+        values, begin = [], 0
+        places = {id(leaf): path for path, leaf in reversed(leaves_of(output))}
+        parts = tuple(
+            Part(h.part.kind, h.part.lane, h.part.places, places.get(id(h.loss)) if h.loss is not None else None, h.part.single)
+            for h in self._heard
+        )
+        for heard in self._heard:
+            if heard.measured is not None:
+                values.append(heard.measured)
+                continue
+            end = begin + len(heard.arrays)
+            values.append((heard.loss, sizes[begin:end], counts[begin:end]))
+            begin = end
+        return Channel(parts, tuple(values), self.lr if parts else None)
+
+    def _reaches(self, leaves: list[Any]) -> bool:
+        """Of this very trace, or plain values."""
+        within = [t for leaf in leaves if (t := getattr(leaf, "_trace", None)) is not None]
+        reached = all(trace is self._trace for trace in within)
+        self.out_of_reach += not reached
+        return reached
+
+
+def lane_of(tree: Any) -> tuple[Lane, list[Any], list[bool]]:
+    """The floating leaves of a tree, and which of all leaves they are."""
+    flat = leaves_of(tree)
+    chosen = [is_weight(leaf) for _, leaf in flat]
+    weights = [(path, leaf) for (path, leaf), wanted in zip(flat, chosen, strict=True) if wanted]
+    names = tuple(name_of(path) for path, _ in weights)
+    lane = Lane(names, tuple(tuple(w.shape) for _, w in weights), tuple(str(w.dtype) for _, w in weights))
+    return lane, [leaf for _, leaf in weights], chosen
+
+
+def _is_rate(path: Path, leaf: Any) -> bool:
+    """As optax.inject_hyperparams keeps it in the optimiser's state."""
+    return bool(path) and getattr(path[-1], "key", None) == "learning_rate" and getattr(leaf, "shape", None) == ()

@@ -1,0 +1,162 @@
+"""A compiled function of the user's, twice: as it is, and one that returns statistics as well."""
+
+import functools
+import types
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import jax
+
+from sleuth.adapters.jax.watching.channel import Channel, Collector, Part
+from sleuth.adapters.jax.watching.hearing import HEARING
+from sleuth.adapters.jax.watching.naming import leaves_of, pick
+from sleuth.adapters.jax.watching.second_form import JIT, SecondForm, second_form
+
+if TYPE_CHECKING:
+    from sleuth.adapters.jax.watching.watcher import Watcher
+
+# Batches of another shape come once an epoch: nothing is compiled for them unless they stay.
+PATIENCE = 8
+
+Arguments = tuple[tuple[Any, ...], dict[str, Any]]
+Call = Callable[["Compiled", tuple[Any, ...], dict[str, Any]], Any]
+
+
+class Compiled:
+    """Stands for what `jax.jit` returns. While nobody listens it is that function and a call in Python more."""
+
+    call: ClassVar[Call | None] = None  # whoever listens
+
+    def __init__(self, plain: Any, fun: Callable[..., Any], options: Mapping[str, Any]) -> None:
+        functools.update_wrapper(self, plain, updated=())
+        self.plain = plain
+        self.fun = fun
+        self.options = dict(options)
+        self.has_parts = False  # gradients or updates were met in it
+        self.parts: tuple[Part, ...] = ()
+        self.order: dict[Part, list[int]] = {}  # of the weights, as the model uses them
+        self.silent: str | None = None  # why it has nothing to tell
+        self.owners: list[Watcher | None] = []  # of each part
+        self.runs = {True: 0, False: 0}  # with statistics, and without
+        self.first: Any = None  # what its first call returned, until somebody wants to know
+        self._forms: dict[Any, SecondForm] = {}
+        self._dynamic: tuple[bool, ...] = ()
+        self._strange = 0
+        if "out_shardings" in self.options:
+            self.options["out_shardings"] = (self.options["out_shardings"], None)
+        self.told = JIT(self._collecting(fun), **self.options)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        listens = Compiled.call
+        return self.plain(*args, **kwargs) if listens is None else listens(self, args, kwargs)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else types.MethodType(self, instance)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "plain":  # being copied: there is nothing yet to ask
+            raise AttributeError(name)
+        return getattr(self.plain, name)
+
+    def __copy__(self) -> "Compiled":
+        return self
+
+    def __deepcopy__(self, memo: Any) -> "Compiled":
+        return self
+
+    def __reduce__(self) -> Any:
+        return self.plain.__reduce__()
+
+    def __repr__(self) -> str:
+        return repr(self.plain)
+
+    def within(self, args: tuple[Any, ...], kwargs: dict[str, Any], collector: Collector) -> Any:
+        """Called while the second executable of another one is traced: its values become that one's."""
+        output, channel = self.told(*args, **kwargs)
+        losses = tuple(None if part.loss is None else leaf_at(output, part.loss) for part in channel.parts)
+        collector.nested(channel, losses)
+        return output
+
+    def is_ready(self, given: Arguments) -> bool:
+        """May this call be looked at? The first time, the second form is traced, before anything is at stake."""
+        if self._signature(given) in self._forms:
+            self._strange = 0
+            return True
+        self._strange += 1
+        if self._forms and self._strange < PATIENCE:
+            return False
+        self._strange = 0
+        return self._prepare(given)
+
+    def run(self, given: Arguments, *, look: bool) -> tuple[Any, Channel | None]:
+        """The user's own result, and what there is to tell of it."""
+        args, kwargs = given
+        if not look:
+            return self.plain(*args, **kwargs), None
+        form = self.form_for(given)
+        if form is None or form.look is None:
+            return self.told(*args, **kwargs)
+        channel = self._look(form, given)  # first: the plain one may take the memory of its arguments
+        return self.plain(*args, **kwargs), channel
+
+    def _look(self, form: SecondForm, given: Arguments) -> Channel | None:
+        try:
+            return form.look(given) if form.look is not None else None
+        except Exception as error:  # where the user lets JAX raise at NaN, the plain one raises too
+            self.silent = f"its second form could not be run: {_first_line(error)}"
+            return None
+
+    def form_for(self, given: Arguments) -> SecondForm | None:
+        return self._forms.get(self._signature(given))
+
+    def _prepare(self, given: Arguments) -> bool:
+        try:
+            traced = self.told.trace(*given[0], **given[1])
+            form = second_form(traced, self._dynamic)
+        except Exception as error:  # a mistake of the user's own comes again when the plain one is called
+            self.silent = f"its second form could not be traced: {_first_line(error)}"
+            return False
+        if not form.parts:
+            self.silent = None if self._forms else "no gradient was met in it"
+            return False
+        self.parts, self.order, self.owners = form.parts, form.order, []
+        self._forms[self._signature(given)] = form
+        return True
+
+    def _signature(self, given: Arguments) -> Any:
+        leaves, tree = jax.tree_util.tree_flatten(given)
+        dynamic = self._dynamic if len(self._dynamic) == len(leaves) else (True,) * len(leaves)
+        return tree, tuple(_kind(leaf, d) for leaf, d in zip(leaves, dynamic, strict=True))
+
+    def _collecting(self, fun: Callable[..., Any]) -> Callable[..., tuple[Any, Channel]]:
+        @functools.wraps(fun)
+        def collecting(*args: Any, **kwargs: Any) -> tuple[Any, Channel]:
+            outer, marked = HEARING.collector, HEARING.marked
+            inputs = leaves_of((args, kwargs))
+            self._dynamic = tuple(isinstance(leaf, jax.core.Tracer) for _, leaf in inputs)
+            HEARING.collector = collector = Collector(inputs)
+            try:
+                output = fun(*args, **kwargs)
+                return output, collector.channel(output)
+            finally:
+                HEARING.collector, HEARING.marked = outer, marked
+
+        return collecting
+
+
+def _kind(leaf: Any, dynamic: bool) -> Any:
+    shape = getattr(leaf, "shape", None)
+    if shape is not None:
+        return tuple(shape), str(getattr(leaf, "dtype", "")), bool(getattr(leaf, "weak_type", False))
+    return type(leaf) if dynamic or not isinstance(leaf, int | str) else (type(leaf), leaf)
+
+
+def _first_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:200]}"
+
+
+def leaf_at(tree: Any, path: Any) -> Any:
+    try:
+        return pick(tree, path)
+    except (LookupError, AttributeError, TypeError):
+        return next((leaf for at, leaf in leaves_of(tree) if at == path), None)

@@ -1,0 +1,192 @@
+"""Between JAX and whoever listens: decides for each call of a compiled function which of its two executables runs."""
+
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
+
+import jax
+
+from sleuth.adapters.jax.watching.channel import GRADIENT, Channel, Lane, Part
+from sleuth.adapters.jax.watching.executables import Arguments, Compiled, leaf_at
+from sleuth.adapters.jax.watching.hearing import HEARING
+from sleuth.adapters.jax.watching.measuring import measure_changes, measure_now
+from sleuth.adapters.jax.watching.patches import Patches
+
+if TYPE_CHECKING:
+    from sleuth.adapters.jax.watching.watcher import Watcher
+
+
+class Discoverer(Protocol):
+    def begin(self, lane: Lane, weights: list[Any] | None) -> "Watcher | None": ...
+
+    def give_up(self, error: Exception) -> None: ...
+
+
+class Hub:
+    def __init__(self) -> None:
+        self.watchers: list[Watcher] = []
+        self.discoverer: Discoverer | None = None
+        self._patches = Patches(self)
+
+    def join(self, watcher: "Watcher") -> None:
+        self.watchers.append(watcher)
+        self._arrange()
+
+    def leave(self, watcher: "Watcher") -> None:
+        self.watchers = [w for w in self.watchers if w is not watcher]
+        self._arrange()
+
+    def discover(self, discoverer: Discoverer | None) -> None:
+        self.discoverer = discoverer
+        self._arrange()
+
+    def forget(self) -> None:
+        """In a child made by fork: nobody drains there."""
+        self.watchers, self.discoverer = [], None
+        self._arrange()
+
+    def _arrange(self) -> None:
+        wanted = bool(self.watchers) or self.discoverer is not None
+        Compiled.call = self.call if wanted else None
+        if wanted:
+            self._patches.open()
+        else:
+            self._patches.close()
+
+    def failed(self, error: Exception) -> None:
+        for watcher in self.watchers:
+            watcher.give_up(error)
+        if self.discoverer is not None:
+            self.discoverer.give_up(error)
+
+    def owner(self, part: Part, weights: list[Any] | None) -> "Watcher | None":
+        for watcher in self.watchers:
+            if watcher.takes(part):
+                return watcher
+        if self.discoverer is None or part.single or not part.is_gradient:
+            return None
+        return self.discoverer.begin(part.lane, weights)
+
+    # Compiled functions.
+
+    def call(self, step: Compiled, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if HEARING.busy or step.silent is not None:
+            return step.plain(*args, **kwargs)
+        if HEARING.collector is not None:
+            return step.within(args, kwargs, HEARING.collector)
+        if not _is_clean():
+            return step.plain(*args, **kwargs)
+        if step.has_parts:
+            return self._listen(step, (args, kwargs))
+        outer, HEARING.marked = HEARING.marked, step
+        try:
+            output = step.plain(*args, **kwargs)
+        finally:
+            HEARING.marked = outer
+        step.first = output if step.has_parts else None
+        return output
+
+    def _listen(self, step: Compiled, given: Arguments) -> Any:
+        began = time.perf_counter()
+        looked = self._prepare(step, given)
+        owner = next((owner for owner in step.owners if owner is not None), None)
+        if owner is None:
+            return step.plain(*given[0], **given[1])
+        timed = step.runs[looked] > 0 and owner.pace.wants_time(looked=looked)
+        if timed:
+            jax.block_until_ready(given)
+        called = time.perf_counter()
+        output, channel = step.run(given, look=looked)
+        if timed:
+            jax.block_until_ready((output, channel))
+        returned = time.perf_counter()
+        if timed:
+            owner.pace.took(returned - called, looked=looked)
+        self._note(step, given, output, channel)
+        compiled = returned - called if looked and step.runs[True] == 0 else 0.0
+        owner.measured_seconds += called - max(began, owner.born) + compiled + time.perf_counter() - returned
+        step.runs[looked] += 1
+        owner.speak_up()
+        return output
+
+    def _prepare(self, step: Compiled, given: Arguments) -> bool:
+        """Is this call to be looked at?"""
+        try:
+            if not step.parts and not step.is_ready(given):
+                return False
+            if not step.owners or any(owner is not None and owner.is_closed for owner in step.owners):
+                self._find_owners(step, given)
+            heard = zip(step.owners, step.parts, strict=True)
+            return any(owner is not None and owner.is_due(part) for owner, part in heard) and step.is_ready(given)
+        except Exception as error:
+            self.failed(error)
+            return False
+
+    def _find_owners(self, step: Compiled, given: Arguments) -> None:
+        step.owners = []
+        for part in step.parts:  # in their order: an update belongs to whoever has the gradient
+            owner = self.owner(part, _weights(part, given))
+            if owner is not None and part.is_gradient:
+                owner.begin(part.lane, step.order[part])
+            step.owners.append(owner)
+        if step.first is not None:  # it was called before anything was known of it
+            first, step.first = step.first, None
+            self._note(step, None, first, None)
+
+    def _note(self, step: Compiled, given: Arguments | None, output: Any, channel: Channel | None) -> None:
+        try:
+            for number, (owner, part) in enumerate(zip(step.owners, step.parts, strict=True)):
+                if owner is None:
+                    continue
+                loss, *measured = (None, None) if channel is None else channel.values[number]
+                if not part.is_gradient:
+                    owner.update(part.lane, tuple(measured) if channel is not None else None)
+                    continue
+                if channel is None and part.loss is not None:
+                    loss = leaf_at(output, part.loss)
+                rate = None if channel is None else channel.lr
+                look = tuple(measured) if channel is not None else None
+                weights = partial(_weights, part, given)
+                owner.gradient(part.lane, loss, look, weights, rate)
+                owner.remember(loss, step, given)
+        except Exception as error:
+            self.failed(error)
+
+    # What is computed at once, without a compiled step around it.
+
+    def eager_gradient(self, lane: Lane, weights: list[Any], loss: Any, gradients: list[Any], *, single: bool) -> None:
+        part = Part(GRADIENT, lane, single=single)
+        owner = self.owner(part, weights)
+        if owner is None:
+            return
+        owner.begin(lane, list(range(len(lane.names))))
+        look = measure_now([*gradients, *weights]) if owner.is_due(part) else None
+        owner.gradient(lane, loss, look, lambda: weights, None)
+
+    def eager_update(self, lane: Lane, before: list[Any], after: list[Any]) -> None:
+        owner = next((w for w in self.watchers if w.knows(lane)), None)
+        if owner is not None:
+            owner.update(lane, measure_changes(before, after) if owner.is_looking(lane) else None)
+
+    def speak_up(self) -> None:
+        """After what is computed at once: where the user asked for it, something of ours may raise here."""
+        for watcher in list(self.watchers):
+            watcher.speak_up()
+
+
+def _weights(part: Part, given: Arguments | None) -> list[Any] | None:
+    if given is None or not part.places:
+        return None
+    leaves = jax.tree_util.tree_leaves(given)
+    return [leaves[place] for place in part.places]
+
+
+def _no_word() -> bool:
+    return True
+
+
+# JAX does not say in public whether something is being traced.
+_is_clean: Callable[[], bool] = getattr(getattr(getattr(jax, "_src", None), "core", None), "trace_state_clean", _no_word)
+
+HUB = Hub()

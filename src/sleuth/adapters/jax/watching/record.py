@@ -1,0 +1,82 @@
+"""What one step leaves behind; turned into observations off the training thread."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sleuth.adapters.jax.watching.channel import Lane
+from sleuth.adapters.jax.watching.measuring import table
+from sleuth.core.observation import Frame, Observation, Role, Step
+from sleuth.core.statistics import norm_of
+
+Measured = tuple[Any, Any]  # sizes and counts, it may be still on the device
+
+
+@dataclass
+class Look:
+    gradients: Measured  # the weights' behind them
+    update: Measured | None = None
+    rate: Any = None
+
+
+class Record(NamedTuple):
+    step: int
+    optimiser: int
+    losses: Sequence[Any]  # scalars, it may be still on the device; empty: not heard
+    seconds: float
+    lane: Lane
+    order: Sequence[int]
+    look: Look | None = None
+    notes: tuple[Observation, ...] = ()
+
+
+@dataclass
+class Track:
+    """One lane of a training, between two of its steps."""
+
+    number: int
+    lane: Lane
+    order: list[int]
+    losses: list[Any] = field(default_factory=list)
+    gradients: int = 0  # taken since the last step
+    look: Look | None = None
+    held: list[Any] | None = None  # the weights of a step that was looked at, until the next one shows what became of them
+    hears_updates: bool = False
+
+
+def observations(record: Record) -> Iterator[Observation]:
+    yield from record.notes
+    norm, rate = None, None
+    if record.look is not None:
+        tables = _tables(record, record.look)
+        norm = norm_of(tables[Role.GRADIENT])
+        paths = tuple(record.lane.paths[i] for i in record.order)
+        for role, rows in tables.items():
+            yield Frame(record.step, role, paths, rows)
+        rate = None if record.look.rate is None else float(np.asarray(record.look.rate))
+    values = [float(np.asarray(loss)) for loss in record.losses]
+    mean = sum(values) / len(values) if values else None
+    yield Step(
+        record.step,
+        mean if mean is not None and np.isfinite(mean) else None,
+        rate,
+        gradient_norm=norm,
+        optimiser=record.optimiser,
+        seconds={"step": record.seconds},
+        heard=bool(values),
+    )
+
+
+def _tables(record: Record, look: Look) -> dict[Role, np.ndarray]:
+    elements = [int(np.prod(shape, dtype=np.int64)) for shape in record.lane.shapes]
+    count, order = len(elements), list(record.order)
+    sizes, counts = (np.asarray(a) for a in look.gradients)
+    tables = {
+        Role.GRADIENT: table(sizes[:count], counts[:count], elements)[order],
+        Role.WEIGHT: table(sizes[count:], counts[count:], elements)[order],
+    }
+    if look.update is not None:
+        tables[Role.UPDATE] = table(np.asarray(look.update[0]), np.asarray(look.update[1]), elements)[order]
+    return tables

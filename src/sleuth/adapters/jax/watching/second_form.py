@@ -1,0 +1,58 @@
+"""The second form of a step, for arguments of one kind: it returns statistics."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+from jax.extend.core import jaxpr_as_fun
+
+from sleuth.adapters.jax.watching.channel import Channel, Part
+from sleuth.adapters.jax.watching.naming import leaves_of
+from sleuth.adapters.jax.watching.use_order import order_of_use
+
+# As JAX has it: by the time it is needed something of ours stands in its place.
+JIT = jax.jit
+
+
+@dataclass(frozen=True)
+class SecondForm:
+    jaxpr: Any
+    dynamic: tuple[bool, ...]  # which leaves of the arguments are inputs of it; the others are static
+    losses: list[int]  # among its outputs
+    outputs: int  # of the user's own; behind them comes the channel
+    parts: tuple[Part, ...]
+    order: dict[Part, list[int]]
+    look: Callable[[Any], Channel] | None  # None: it has effects, and must not be run beside the plain one
+
+    def inputs(self, given: Any) -> list[Any]:
+        leaves = jax.tree_util.tree_leaves(given)
+        return [leaf for leaf, dynamic in zip(leaves, self.dynamic, strict=True) if dynamic]
+
+
+def second_form(traced: Any, dynamic: tuple[bool, ...]) -> SecondForm:
+    """`traced`: the user's step with a channel behind its result."""
+    output, channel = traced.out_info
+    named = leaves_of(output)
+    places = {part.loss for part in channel.parts}
+    losses = [number for number, (path, _) in enumerate(named) if path in places]
+    slots = [sum(dynamic[:number]) for number in range(len(dynamic))]
+    order = {
+        part: order_of_use(traced.jaxpr, [slots[place] for place in part.places], len(part.lane.names)) for part in channel.parts
+    }
+    form = SecondForm(traced.jaxpr, dynamic, losses, len(named), channel.parts, order, None)
+    if traced.jaxpr.effects:
+        return form
+    return SecondForm(form.jaxpr, dynamic, losses, len(named), form.parts, order, _looking(form, channel))
+
+
+def _looking(form: SecondForm, channel: Channel) -> Callable[[Any], Channel]:
+    """Statistics alone. XLA leaves out what they do not need, and the user's own result comes from the plain executable: to the
+    last bit what it would be."""
+    run, tree = jaxpr_as_fun(form.jaxpr), jax.tree_util.tree_structure(channel)
+    alone = JIT(lambda *inputs: run(*inputs)[form.outputs :])
+
+    def look(given: Any) -> Channel:
+        return jax.tree_util.tree_unflatten(tree, alone(*form.inputs(given)))
+
+    return look

@@ -1,0 +1,146 @@
+"""Follows one training, step by step. Runs inside the user's loop: what goes wrong here ends the listening and is said."""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from sleuth.adapters.jax.watching.channel import Lane, Part
+from sleuth.adapters.jax.watching.measuring import measure_changes
+from sleuth.adapters.jax.watching.pace import Pace
+from sleuth.adapters.jax.watching.record import Look, Measured, Record, Track
+from sleuth.adapters.jax.watching.tripwire import Tripwire
+from sleuth.core.guard import Alarm, Guard
+from sleuth.core.observation import Observation
+
+Shapes = Iterable[tuple[tuple[int, ...], str]]
+
+
+class Watcher:
+    def __init__(
+        self, put: Callable[[Record], None], shapes: Shapes | None, *, every: int | None, overhead: float, guard: Guard
+    ) -> None:
+        """`shapes`: of the weights of the model that is watched, where that is known."""
+        self.pace = Pace(every=every, overhead=overhead)
+        self.measured_seconds = 0.0
+        self.steps = 0
+        self.looks = 0
+        self.gave_up: Exception | None = None
+        self.is_closed = False
+        self.most_steps: Callable[[], None] = lambda: None  # raises when there were enough
+        self.tripwire = Tripwire(guard)
+        self._put, self._guard = put, guard
+        self._shapes = None if shapes is None else Counter(shapes)
+        self._tracks: dict[Lane, Track] = {}
+        self.born = self._began = time.perf_counter()
+
+    @property
+    def own_seconds(self) -> float:
+        return self.measured_seconds + self.looks * self.pace.extra_seconds
+
+    def takes(self, part: Part) -> bool:
+        """Is this the model that is watched? An update is, where its gradient was."""
+        if self.gave_up is not None or self.knows(part.lane):
+            return True
+        if not part.is_gradient or part.single or self._shapes is None:
+            return False
+        return not Counter(zip(part.lane.shapes, part.lane.dtypes, strict=True)) - self._shapes
+
+    def knows(self, lane: Lane) -> bool:
+        return self._track(lane) is not None
+
+    def begin(self, lane: Lane, order: list[int]) -> None:
+        if lane not in self._tracks:
+            self._tracks[lane] = Track(len(self._tracks), lane, order)
+
+    def is_due(self, part: Part) -> bool:
+        if self.gave_up is not None:
+            return False
+        return self.pace.looks_at(self.steps) if part.is_gradient else self.is_looking(part.lane)
+
+    def is_looking(self, lane: Lane) -> bool:
+        track = self._track(lane)
+        return track is not None and track.look is not None
+
+    def gradient(
+        self, lane: Lane, loss: Any, measured: Measured | None, weights: Callable[[], list[Any] | None], rate: Any
+    ) -> None:
+        track = self._tracks[lane]
+        if track.gradients and not track.hears_updates:
+            self._step_ended(track, weights if track.held is not None else None)
+        track.gradients += 1
+        if loss is not None:
+            track.losses.append(loss)
+        # Of several gradients for one step none is what the step uses.
+        track.look = Look(measured, rate=rate) if measured is not None and track.gradients == 1 else None
+        track.held = weights() if track.look is not None and not track.hears_updates else None
+
+    def update(self, lane: Lane, measured: Measured | None) -> None:
+        track = self._track(lane)
+        if track is None or not track.gradients:
+            return
+        track.hears_updates = True
+        if track.look is not None:
+            track.look.update = measured
+        self._step_ended(track, None)
+
+    def remember(self, loss: Any, step: Any, given: Any) -> None:
+        self.tripwire.add(self.steps, loss, step, given)
+
+    def speak_up(self) -> None:
+        """The one place from which something of ours may raise into the user's code, because the user asked for it."""
+        for act in self.tripwire.acts(self.steps):
+            act()
+        while self._guard.asked:
+            finding = self._guard.asked.popleft()
+            act = self._guard.tell(Alarm(finding.name, self.steps, finding.summary, finding=finding))
+            if act is not None:
+                act.do()
+        self.most_steps()
+
+    def close(self) -> None:
+        if self.is_closed:
+            return
+        self.is_closed = True
+        for track in self._tracks.values():
+            if track.gradients:
+                self._step_ended(track, None)
+        self.tripwire.close(self.steps)
+        self._tracks.clear()
+
+    def give_up(self, error: Exception) -> None:
+        self.gave_up = self.gave_up or error
+
+    def take_notes(self) -> list[Observation]:
+        found, self.tripwire.found = self.tripwire.found, []
+        return found
+
+    @property
+    def remarks(self) -> list[str]:
+        return self.tripwire.remarks
+
+    def _track(self, lane: Lane) -> Track | None:
+        """The names may differ: a gradient by several arguments counts them."""
+        found = self._tracks.get(lane)
+        if found is not None:
+            return found
+        same = (t for t in self._tracks.values() if (t.lane.shapes, t.lane.dtypes) == (lane.shapes, lane.dtypes))
+        return next(same, None)
+
+    def _step_ended(self, track: Track, weights: Callable[[], list[Any] | None] | None) -> None:
+        look, losses = track.look, track.losses
+        if look is not None and look.update is None and track.held is not None and weights is not None:
+            look.update = _changes(track.held, weights())
+        track.look, track.held, track.losses, track.gradients = None, None, [], 0
+        now = time.perf_counter()
+        seconds, self._began = now - self._began, now
+        self._put(Record(self.steps, track.number, tuple(losses), seconds, track.lane, track.order, look))
+        self.looks += look is not None
+        self.pace.step_ended(self.steps, looked=look is not None)
+        self.steps += 1
+
+
+def _changes(before: list[Any], after: list[Any] | None) -> Measured | None:
+    """None where the step has taken its arguments' memory for itself."""
+    gone = after is None or any(getattr(array, "is_deleted", lambda: False)() for array in (*before, *after))
+    return None if gone or after is None else measure_changes(before, after)

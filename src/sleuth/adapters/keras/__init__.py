@@ -1,0 +1,5 @@
+"""Keras 3 on its torch and jax backends."""
+
+from sleuth.adapters.keras.adapter import KerasAdapter
+
+ADAPTER = KerasAdapter()

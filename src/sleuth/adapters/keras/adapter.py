@@ -1,0 +1,120 @@
+"""The Keras adapter: each capability is filled in by the module of that name."""
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+import keras
+import numpy as np
+
+from sleuth.adapters.keras import backend, crash, describing, flowing, sources, state
+from sleuth.adapters.keras.bench import KerasBench, open_bench
+from sleuth.adapters.keras.watching.discovery import KerasDiscovery
+from sleuth.adapters.keras.watching.watching import KerasWatching
+from sleuth.core.adapter import (
+    Adapter,
+    Attended,
+    Bench,
+    Describes,
+    Discovered,
+    Discovering,
+    Discovers,
+    Explains,
+    Steps,
+    Substitutes,
+    Traces,
+    Watches,
+    Watching,
+)
+from sleuth.core.errors import Unsupported
+from sleuth.core.guard import Guard
+from sleuth.core.observation import Architecture, Observation, Origin, Settings
+from sleuth.core.subject import Parts, Subject
+from sleuth.core.trial import Connection, Flow
+
+
+class KerasAdapter(Adapter, Describes, Discovers, Explains, Steps, Substitutes, Traces, Watches):
+    name = "keras"
+
+    def claims(self, thing: Any) -> bool:
+        return isinstance(thing, keras.Model)
+
+    def is_array(self, thing: Any) -> bool:
+        return backend.is_array(thing)
+
+    def values(self, array: Any) -> np.ndarray:
+        return backend.values(array)
+
+    def like(self, values: np.ndarray, array: Any) -> Any:
+        return backend.like(values, array)
+
+    def dtype(self, array: Any) -> str:
+        return backend.dtype(array)
+
+    def device(self, array: Any) -> str:
+        return backend.device(array)
+
+    def measure(self, arrays: Sequence[Any]) -> np.ndarray:
+        return backend.measure(arrays)
+
+    def batches(self, source: Any, batch_size: int) -> Iterable[Any] | None:
+        return sources.batches(source, batch_size)
+
+    def preserve(self, subject: Subject) -> AbstractContextManager[None]:
+        return state.preserved(subject)
+
+    def architecture(self, subject: Subject) -> Architecture:
+        return describing.describe(subject)
+
+    def settings(self, subject: Subject) -> Settings:
+        return describing.settings(subject)
+
+    def bench(self, subject: Subject) -> AbstractContextManager[Bench]:
+        return open_bench(subject)
+
+    def connection(self, bench: Bench, batch: Parts) -> Connection:
+        held = _keras(bench)
+        if backend.name() == "torch":
+            from sleuth.adapters.keras import torch_connection
+
+            return torch_connection.connection(held, batch)
+        from sleuth.adapters.keras import jax_connection
+
+        return jax_connection.connection(held, batch)
+
+    def flow(self, bench: Bench, batch: Parts) -> Flow:
+        held = _keras(bench)
+        if held.has_own_step:
+            raise Unsupported("a step of your own calls the model: its operations are not followed")
+        return flowing.flow(held, batch)
+
+    def origin(self, bench: Bench, batch: Parts) -> Origin | None:
+        return next((o for o in bench.observe(batch, 0) if isinstance(o, Origin)), None)
+
+    def watch(
+        self,
+        model: Any,
+        optimisers: Sequence[Any],
+        *,
+        every: int | None,
+        overhead: float,
+        guard: Guard | None = None,
+        keeps: bool = False,
+    ) -> Watching:
+        return KerasWatching(model, every=every, overhead=overhead, guard=guard)
+
+    def discover(self, begin: Callable[[Discovered], Attended], *, steps: int | None = None) -> Discovering:
+        return KerasDiscovery(begin, steps)
+
+    def explain(self, error: BaseException) -> list[Observation]:
+        return crash.explain(error)
+
+    def loss_with(self, bench: Bench, batch: Parts, change: Callable[[Any], Any]) -> float:
+        with _keras(bench).answers_changed(change):
+            return bench.loss(batch)
+
+
+def _keras(bench: Bench) -> KerasBench:
+    if not isinstance(bench, KerasBench):
+        raise Unsupported("this bench does not hold a Keras model")
+    return bench

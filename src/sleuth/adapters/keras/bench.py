@@ -1,0 +1,321 @@
+"""The joint copy of a Keras model, its loss and its optimiser that probes work on."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import keras
+import numpy as np
+
+from sleuth.adapters.keras import backend, copying, failure
+from sleuth.adapters.keras.activity import activity
+from sleuth.adapters.keras.anatomy import trainable
+from sleuth.adapters.keras.building import build
+from sleuth.adapters.keras.describing import optimiser_of, plain, rate_of
+from sleuth.adapters.keras.hearing import Hearing
+from sleuth.adapters.keras.loss_calls import heard_calls, own_call
+from sleuth.adapters.keras.losses import as_function, loss_name
+from sleuth.adapters.keras.origins import Origins
+from sleuth.adapters.keras.places import compiled_at
+from sleuth.adapters.keras.rates import scaled
+from sleuth.adapters.keras.sides import quiet, side_of
+from sleuth.adapters.keras.state import Memento
+from sleuth.adapters.keras.widening import widen
+from sleuth.core.adapter import Bench, Gradients
+from sleuth.core.errors import Unsupported, UnusableInput
+from sleuth.core.observation import Failure, Observation
+from sleuth.core.subject import Parts, Subject, Usage
+from sleuth.core.tree import map_arrays
+from sleuth.core.words import kind_of
+
+# Used only where there is no optimiser: it memorises a batch at almost any scale.
+STAND_IN_LR = 1e-3
+
+
+class NotOneNumber(ValueError):
+    """A loss that no gradient can be taken of."""
+
+
+@contextmanager
+def open_bench(subject: Subject) -> Iterator[Bench]:
+    backend.require_known()
+    given = (subject.model, subject.loss, optimiser_of(subject))
+    note = None
+    try:
+        parts = copying.copied(*given)
+    except Exception as error:  # a model may hold what cannot be copied: locks, open files, generators
+        parts = given
+        note = f"the model cannot be copied ({type(error).__name__}: {error}); the original was used and put back"
+    build(parts[0], subject)
+    bench = KerasBench(*parts, subject)
+    bench.note = note or bench.note
+    before = bench.snapshot()
+    try:
+        yield bench
+    finally:
+        bench.restore(before)
+
+
+class KerasBench(Bench):
+    def __init__(self, model: Any, loss: Any, optimiser: Any, subject: Subject) -> None:
+        self.model = model
+        self._given = loss
+        self._loss = None if loss is None else as_function(loss)
+        self._subject = subject
+        self._held = {held.path: held.variable for held in trainable(model)}
+        self._own_optimiser = optimiser is None
+        self.optimiser = self._ready(optimiser)
+        self.side = side_of(model)
+        self._training = True
+        self._change: Callable[[Any], Any] = _as_it_is
+        self._last: list[Any] | None = None
+        self._name = loss_name(subject) or "loss"
+        if type(model).train_step is not keras.Model.train_step and subject.step is None and loss is None:
+            self.note = "the model's own train_step is left out: experiments use the compiled loss and optimiser"
+
+    def _ready(self, optimiser: Any) -> Any:
+        if not self._held:
+            return None
+        if isinstance(optimiser, str):
+            optimiser = keras.optimizers.get(optimiser)
+        if optimiser is None:
+            optimiser = keras.optimizers.Adam(STAND_IN_LR)
+        if not isinstance(optimiser, keras.optimizers.Optimizer):
+            raise UnusableInput(f"a {kind_of(optimiser)} is no optimiser of Keras; give one of keras.optimizers, or its name.")
+        if not optimiser.built:
+            optimiser.build(self.model.trainable_variables)
+        return optimiser
+
+    @property
+    def held(self) -> dict[str, Any]:
+        """Trainable variables by path."""
+        return self._held
+
+    @property
+    def has_own_step(self) -> bool:
+        return self._subject.step is not None
+
+    @property
+    def training(self) -> bool:
+        return self._training
+
+    def paths(self) -> tuple[str, ...]:
+        return tuple(self._held)
+
+    def parameter(self, path: str) -> Any:
+        return self._held[path].value
+
+    def write(self, path: str, values: np.ndarray) -> None:
+        self._held[path].assign(backend.like(np.asarray(values), self._held[path]))
+
+    def snapshot(self) -> Memento:
+        return Memento([*self.model.variables, *(self.optimiser.variables if self.optimiser is not None else ())], self.optimiser)
+
+    def restore(self, snapshot: Memento) -> None:
+        snapshot.put_back()
+        self._last = None
+
+    def set_training(self, on: bool) -> None:
+        self._training = on
+        if hasattr(self.model, "train"):  # modules of torch inside the model have a mode of their own
+            self.model.train(on)
+
+    def observe(self, batch: Parts, step: int) -> Iterator[Observation]:
+        batch, hearing = self.native(batch), Hearing(self.model)
+        origins = Origins(hearing)
+        output, value, failed = None, None, None
+        try:
+            with quiet(), origins.listening(), hearing.listening():
+                output, value = self._evaluate(batch)
+        except Exception as error:
+            failed = self.explain_failure(error, hearing.phase, hearing.failed_in)
+        yield from activity(hearing.made, step)
+        yield from self._loss_calls(hearing, output, value, batch)
+        if failed is None and (found := origins.found((hearing.outputs, value), step)) is not None:
+            yield found
+        if failed is None and value is not None:
+            failed = self._not_one_number(value)
+        if failed is not None:
+            yield failed
+
+    def _loss_calls(self, hearing: Hearing, output: Any, value: Any, batch: Parts) -> Iterator[Observation]:
+        known = list(heard_calls(hearing, value, compiled_at(self.model)))
+        yield from known
+        if not known and value is not None:
+            outputs = hearing.outputs[-1] if hearing.outputs else output
+            loss = self._loss
+            ask = None if loss is None else (lambda point: loss(point, batch.target))
+            with quiet():
+                call = own_call(self._name, outputs, batch.target, value, hearing, ask)
+            if call is not None:
+                yield call
+
+    def _not_one_number(self, value: Any) -> Failure | None:
+        try:
+            _require_scalar(value)
+        except NotOneNumber as error:
+            return self.explain_failure(error, "backward")
+        return None
+
+    def _evaluate(self, batch: Parts) -> tuple[Any, Any]:
+        """The output and the loss; None for a loss that there is not."""
+        if self._subject.step is not None:
+            return None, self._subject.step(self.model, batch.raw)
+        output, penalties = self._answer(batch.inputs)
+        return output, self._loss_of(output, penalties, batch)
+
+    def _answer(self, inputs: Any) -> tuple[Any, list[Any]]:
+        """With what regularisers and layers add to the loss, which `fit` counts in."""
+        return self.call(inputs), list(self.model.losses)
+
+    def _loss_of(self, output: Any, penalties: list[Any], batch: Parts) -> Any:
+        if self._loss is not None:
+            return sum(penalties, start=self._loss(output, batch.target))
+        if not getattr(self.model, "compiled", False) or self.model._compile_loss is None:
+            return None
+        self.model._losses_override = penalties
+        try:
+            return self.model._compute_loss(x=batch.inputs, y=batch.target, y_pred=output, training=self._training)
+        finally:
+            self.model._losses_override = []
+
+    def call(self, inputs: Any) -> Any:
+        mode = {"training": self._training} if self.model._call_has_training_arg else {}
+        return self.model(inputs, **mode)
+
+    @contextmanager
+    def answers_changed(self, change: Callable[[Any], Any]) -> Iterator[None]:
+        """What the model returns goes through `change`, unless a step of the user's own calls it."""
+        self._change = change
+        try:
+            yield
+        finally:
+            self._change = _as_it_is
+
+    def native(self, batch: Parts) -> Parts:
+        return Parts(*(map_arrays(part, self._converted, backend.is_array) for part in (batch.inputs, batch.target, batch.raw)))
+
+    def _converted(self, array: Any) -> Any:
+        return backend.native(array)
+
+    def compute(self, batch: Parts) -> Any:
+        """The loss, one number of the backend."""
+        return _one_number(self._evaluate(batch)[1])
+
+    @quiet()
+    def forward(self, inputs: Any) -> Any:
+        given = map_arrays(inputs, self._converted, backend.is_array)
+        return self.side.without_gradients(self.call, given, ("forward", self._training))
+
+    @quiet()
+    def outputs(self, batch: Parts) -> tuple[Any, ...]:
+        if self._subject.step is None:
+            return (self.forward(batch.inputs),)
+        hearing = Hearing(self.model)
+        native = self.native(batch)
+        before = self.snapshot()
+        with hearing.listening():
+            self._evaluate(native)
+        before.put_back()
+        return tuple(map_arrays(output, _detached, backend.is_array) for output in hearing.outputs)
+
+    def usage(self, batch: Parts) -> Usage | None:
+        return None  # what a step does between the batch and the model is not followed
+
+    @quiet()
+    def loss(self, batch: Parts) -> float:
+        native, key = self.native(batch), self._training
+        if self._subject.step is not None:
+            return float(backend.values(self.side.without_gradients(self._of_parts, native.raw, ("step", key))))
+        # The loss itself is not compiled together with the model: other answers may take the place of the model's.
+        output, penalties = self.side.without_gradients(self._answer, native.inputs, ("answer", key))
+        with self.side.unrecorded():
+            value = self._loss_of(self._change(output), penalties, native)
+        return float(backend.values(_one_number(value)))
+
+    def _tree(self, batch: Parts) -> Any:
+        return batch.raw if self._subject.step is not None else (batch.inputs, batch.target)
+
+    def _of_parts(self, tree: Any) -> Any:
+        parts = Parts(None, None, tree) if self._subject.step is not None else Parts(*tree, None)
+        return self.compute(parts)
+
+    @quiet()
+    def gradients(self, batch: Parts) -> Gradients:
+        if not self._held:
+            raise Unsupported("no variable is trainable")
+        native = self.native(batch)
+        value, found = self.side.gradients(self._of_parts, self._tree(native), ("loss", self._training))
+        self._last = found
+        by_id = {id(v): g for v, g in zip(self.model.trainable_variables, found, strict=True)}
+        return Gradients(float(backend.values(value)), {path: by_id[id(v)] for path, v in self._held.items()})
+
+    def step(self, batch: Parts) -> float:
+        loss = self.gradients(batch).loss
+        self.apply(batch)
+        return loss
+
+    @quiet()
+    def apply(self, batch: Parts) -> None:
+        if self._last is None or self.optimiser is None:
+            raise Unsupported("no gradients were computed before the step")
+        self.side.apply(self.optimiser, self._last)
+
+    @property
+    def lr(self) -> float | None:
+        return None if self._own_optimiser else rate_of(self.optimiser)
+
+    def set_lr(self, lr: float) -> None:
+        if self.optimiser is None:
+            raise Unsupported("no variable is trainable, so there is no rate to set")
+        scaled(self.optimiser, lr)
+
+    @property
+    def weight_decay(self) -> float | None:
+        if self._own_optimiser or self.optimiser is None:
+            return None
+        decay = self.optimiser.weight_decay
+        return None if decay is None else plain(float(decay))
+
+    def scale_weight_decay(self, factor: float) -> None:
+        if self.optimiser is not None and self.optimiser.weight_decay is not None:
+            self.optimiser.weight_decay = float(self.optimiser.weight_decay) * factor
+
+    def double(self) -> "Bench":
+        try:
+            model, loss, _ = copying.copied(self.model, self._given, None)
+        except Exception as error:
+            raise Unsupported(f"the model cannot be copied: {error}") from None
+        from sleuth.adapters.keras.double_bench import DoubleBench
+
+        widened = side_of(model)
+        with widened.wide():
+            widen(model, loss)
+            return DoubleBench(model, loss, None, self._subject)
+
+    def explain_failure(self, error: Exception, phase: str, layer: str | None = None) -> Failure:
+        return failure.explain(error, phase, self.model, layer)
+
+
+def _one_number(value: Any) -> Any:
+    if value is None:
+        raise Unsupported("no loss was given, and the model is not compiled with one: model.compile(loss=…)")
+    _require_scalar(value)
+    return keras.ops.reshape(value, ())
+
+
+def _require_scalar(value: Any) -> None:
+    shape = tuple(value.shape) if backend.is_array(value) or hasattr(value, "shape") else None
+    if shape is None and isinstance(value, int | float):
+        raise NotOneNumber("the loss is a plain number: it has left the graph, return what the operations gave")
+    if shape is None or int(np.prod(shape)) != 1:
+        got = kind_of(value) if shape is None else f"an array of shape {shape}"
+        raise NotOneNumber(f"the loss is not one number but {got}; average it: keras.ops.mean(loss)")
+
+
+def _detached(array: Any) -> Any:
+    return array.detach() if hasattr(array, "detach") else array
+
+
+def _as_it_is(output: Any) -> Any:
+    return output

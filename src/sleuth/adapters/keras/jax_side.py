@@ -1,0 +1,65 @@
+"""Gradients and steps on Keras' jax backend: pure functions of the variables, compiled once per shape."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import jax
+import keras
+
+from sleuth.adapters.keras import backend
+from sleuth.adapters.keras.sides import Side, assign, other_variables
+
+
+class JaxSide(Side):
+    def __init__(self, model: Any) -> None:
+        super().__init__(model)
+        self._made: dict[Any, Any] = {}
+
+    def without_gradients(self, compute: Callable[[Any], Any], given: Any, key: Any) -> Any:
+        others = other_variables(self.model)
+        run = self._function(("plain", key), lambda: self._pure(compute), given)
+        output, states = run([v.value for v in self.model.trainable_variables], [v.value for v in others], given)
+        assign(others, states)
+        return output
+
+    def gradients(self, compute: Callable[[Any], Any], given: Any, key: Any) -> tuple[Any, list[Any]]:
+        others = other_variables(self.model)
+        run = self._function(("both", key), lambda: jax.value_and_grad(self._pure(compute), has_aux=True), given)
+        (loss, states), found = run([v.value for v in self.model.trainable_variables], [v.value for v in others], given)
+        assign(others, states)
+        return loss, list(found)
+
+    def apply(self, optimiser: Any, gradients: Sequence[Any]) -> None:
+        variables = list(self.model.trainable_variables)
+        key = ("apply", optimiser.weight_decay, id(optimiser._learning_rate))
+        if key not in self._made:
+            # A function of its own each time: JAX takes the same bound method for the same computation.
+            self._made[key] = jax.jit(lambda *given: optimiser.stateless_apply(*given))
+        new, states = self._made[key]([v.value for v in optimiser.variables], list(gradients), [v.value for v in variables])
+        assign(variables, new)
+        assign(optimiser.variables, states)
+
+    def _pure(self, compute: Callable[[Any], Any]) -> Callable[..., Any]:
+        free, others = list(self.model.trainable_variables), other_variables(self.model)
+
+        def pure(values: Any, states: Any, given: Any) -> Any:
+            mapping = [*zip(free, values, strict=True), *zip(others, states, strict=True)]
+            with keras.StatelessScope(state_mapping=mapping, collect_losses=True) as scope:
+                output = compute(given)
+                moved = [scope.get_current_value(v) for v in others]
+            return output, moved
+
+        return pure
+
+    def _function(self, key: Any, make: Callable[[], Any], given: Any) -> Any:
+        if not all(backend.is_array(leaf) for leaf in jax.tree_util.tree_leaves(given)):
+            return make()  # texts and objects ride along in the batch: they cannot be compiled
+        if key not in self._made:
+            self._made[key] = jax.jit(make())
+        return self._made[key]
+
+    @contextmanager
+    def wide(self) -> Iterator[None]:
+        with jax.enable_x64(True), super().wide():
+            yield

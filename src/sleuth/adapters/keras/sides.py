@@ -1,0 +1,79 @@
+"""What depends on the backend: gradients, and steps of the optimiser."""
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import keras
+from keras.src.backend.common import dtypes
+
+from sleuth.adapters.keras import backend
+from sleuth.core.subject import Parts
+
+Compute = Callable[[Parts], Any]  # the loss of a batch, in the backend's own arrays
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """What Keras warns about in the user's code is what the checks judge; hundreds of steps would only repeat it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+class Side(ABC):
+    def __init__(self, model: Any) -> None:
+        self.model = model
+
+    @abstractmethod
+    def without_gradients(self, compute: Callable[[Any], Any], given: Any, key: Any) -> Any:
+        """`compute(given)`; states such as running statistics move on. `key`: what else the computation depends on."""
+
+    @abstractmethod
+    def gradients(self, compute: Callable[[Any], Any], given: Any, key: Any) -> tuple[Any, list[Any]]:
+        """The loss and its gradient by each trainable variable; None where the loss does not reach it."""
+
+    @abstractmethod
+    def apply(self, optimiser: Any, gradients: Sequence[Any]) -> None: ...
+
+    @contextmanager
+    def unrecorded(self) -> Iterator[None]:
+        """While nothing is differentiated."""
+        yield
+
+    @contextmanager
+    def wide(self) -> Iterator[None]:
+        """While float64 is computed with: also what losses and layers make for themselves."""
+        before, narrowed = keras.config.floatx(), dtypes.BIT64_TO_BIT32_DTYPE["float64"]
+        keras.config.set_floatx("float64")
+        # Keras narrows what comes of float64, so that backends agree.
+        dtypes.BIT64_TO_BIT32_DTYPE["float64"] = "float64"
+        try:
+            yield
+        finally:
+            keras.config.set_floatx(before)
+            dtypes.BIT64_TO_BIT32_DTYPE["float64"] = narrowed
+
+
+def side_of(model: Any) -> Side:
+    backend.require_known()
+    if backend.name() == "torch":
+        from sleuth.adapters.keras.torch_side import TorchSide
+
+        return TorchSide(model)
+    from sleuth.adapters.keras.jax_side import JaxSide
+
+    return JaxSide(model)
+
+
+def other_variables(model: Any) -> list[Any]:
+    """What a pass may change beside the weights that are trained: running statistics, states of random generators, metrics."""
+    free = {id(v) for v in model.trainable_variables}
+    return [v for v in model.variables if id(v) not in free]
+
+
+def assign(variables: Sequence[keras.Variable], values: Sequence[Any]) -> None:
+    for variable, value in zip(variables, values, strict=True):
+        variable.assign(value)

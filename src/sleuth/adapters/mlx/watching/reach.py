@@ -1,0 +1,50 @@
+"""Which parameters the loss of a training never reached, at any step that was looked at."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import mlx.core as mx
+import mlx.nn as nn
+import numpy as np
+
+from sleuth.adapters.mlx.anatomy import modules, parameters
+from sleuth.adapters.mlx.arrays import values
+from sleuth.adapters.mlx.hearing import Hearing
+from sleuth.adapters.mlx.kinds import family_of
+from sleuth.adapters.mlx.watching.losses import is_made_of_nothing
+from sleuth.core.trial import Connection
+
+# Fewer may be a matter of turns: another part of the model at every second step.
+LEAST_LOOKS = 4
+# To draw the graph of a gradient that is not of nothing takes its time.
+MOST_DRAWN = 16
+
+
+@dataclass
+class Reach:
+    suspects: set[str] | None = None  # None: nothing was seen yet
+    asked: int = 0  # looks at which the suspects' graphs were drawn
+    called: set[str] = field(default_factory=set)
+    parameters: int = 0
+
+    def before(self, gradients: Mapping[str, mx.array]) -> None:
+        """While they are uncomputed."""
+        if self.suspects:
+            drawn = sorted(self.suspects)[:MOST_DRAWN]
+            self.suspects = {path for path in drawn if path in gradients and is_made_of_nothing(gradients[path])}
+            self.asked += 1
+
+    def after(self, gradients: Mapping[str, mx.array], hearings: list[Hearing]) -> None:
+        """When they are computed."""
+        zero = {path for path, gradient in gradients.items() if not np.any(values(gradient))}
+        self.suspects = zero if self.suspects is None else self.suspects & zero
+        self.parameters = len(gradients)
+        for hearing in hearings:
+            self.called |= hearing.called
+
+    def connection(self, model: nn.Module) -> Connection | None:
+        if not self.suspects or self.asked < LEAST_LOOKS:
+            return None
+        unused = [path for path, module in modules(model) if path not in self.called and family_of(module) != "container"]
+        order = [path for path in (e.path for e in parameters(model)) if path in self.suspects]
+        return Connection(self.parameters, tuple(order), unused_layers=tuple(unused))

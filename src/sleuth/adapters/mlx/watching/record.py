@@ -1,0 +1,18 @@
+"""What one step leaves behind."""
+
+from typing import Any, NamedTuple
+
+from sleuth.core.observation import Observation
+
+
+class Record(NamedTuple):
+    step: int
+    optimiser: int
+    losses: tuple[Any, ...]  # until they are read
+    lr: float | None
+    calls: tuple[str, ...]
+    seconds: float
+    notes: tuple[Observation, ...] = ()
+    training: bool = True
+    state: str = "new"  # of the losses: computed, held (until a look has them computed), gone
+    value: float | None = None  # NaN and Inf as they are

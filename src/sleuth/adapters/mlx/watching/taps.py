@@ -1,0 +1,247 @@
+"""The places in MLX that every training passes: gradients, optimisers, compiled functions. Replaced while somebody listens."""
+
+import gc
+from collections.abc import Callable
+from types import CellType, FunctionType
+from typing import Any
+
+import mlx.core as mx
+import mlx.nn as nn
+from mlx.optimizers import Optimizer
+
+from sleuth.adapters.mlx.hearing import replaced
+
+PLAIN_VALUE_AND_GRAD = mx.value_and_grad
+PLAIN_COMPILE = mx.compile
+
+
+class Listener:
+    """What those are told who listen. Nothing of it may raise, but `speak_up`."""
+
+    def hear_gradient_begin(self, taken: "Differentiated", args: tuple[Any, ...], kwargs: dict[str, Any]) -> None: ...
+
+    def hear_gradient(self, taken: "Differentiated", value: Any, gradients: Any) -> None: ...
+
+    def hear_gradient_failed(self) -> None: ...
+
+    def hear_step_begin(self, optimiser: Optimizer, target: Any, gradients: Any) -> None: ...
+
+    def hear_step(self, optimiser: Optimizer, target: Any, after: Any) -> None: ...
+
+    def hear_compiled_begin(self, step: "Compiled") -> None: ...
+
+    def hear_compiled(self, step: "Compiled", result: Any) -> None: ...
+
+    def hear_made(self, optimiser: Optimizer) -> None: ...
+
+    def speak_up(self) -> None:
+        """Before weights are written; may raise, where the user asked for it."""
+
+    def step_taken(self) -> None:
+        """May raise, where the user asked for it."""
+
+
+LISTENERS: list[Listener] = []
+_undo: list[Callable[[], None]] = []
+_inside = {"step": 0, "compiled": 0}
+_compiling: "list[Compiled]" = []
+
+
+def join(listener: Listener) -> None:
+    if not LISTENERS:
+        _open()
+    LISTENERS.append(listener)
+
+
+def leave(listener: Listener) -> None:
+    LISTENERS[:] = [other for other in LISTENERS if other is not listener]
+    if not LISTENERS:
+        _close()
+
+
+def forget() -> None:
+    """In a child made by fork: nobody drains there."""
+    LISTENERS.clear()
+    _close()
+
+
+def _open() -> None:
+    _undo.append(replaced(mx, "value_and_grad", _value_and_grad))
+    _undo.append(replaced(mx, "compile", _compile))
+    for kind in _family(Optimizer):
+        for name, tap in (("update", _update), ("apply_gradients", _apply_gradients), ("__init__", _init)):
+            if name in vars(kind):
+                _undo.append(replaced(kind, name, tap(vars(kind)[name])))
+    _undo.extend(_taps_on_made())
+
+
+def _close() -> None:
+    while _undo:
+        _undo.pop()()
+
+
+def _family(kind: type) -> list[type]:
+    return [kind, *(inner for child in kind.__subclasses__() for inner in _family(child))]
+
+
+# Gradients.
+
+
+def _value_and_grad(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[..., Any]:
+    cells = _cell_values(fun) if getattr(fun, "__module__", "") == "mlx.nn.utils" else {}
+    model = _content(cells.get("model"))
+    # What nn.value_and_grad differentiates holds its model, and the user's function.
+    own = _content(cells.get("fn")) if model is not None else None
+    return Differentiated(PLAIN_VALUE_AND_GRAD(fun, *args, **kwargs), model, own)
+
+
+class Differentiated:
+    """Stands for what mx.value_and_grad returned. While nobody listens it is that function and a call in Python more."""
+
+    def __init__(self, plain: Callable[..., Any], model: nn.Module | None, fun: Callable[..., Any] | None) -> None:
+        """`fun` is the user's own, where its arguments are all but the first."""
+        self.plain, self.model, self.fun = plain, model, fun
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not LISTENERS or _compiling:
+            if _compiling:
+                _compiling[-1].model = _compiling[-1].model or self.model
+            return self.plain(*args, **kwargs)
+        for listener in list(LISTENERS):
+            listener.hear_gradient_begin(self, args, kwargs)
+        # Whoever listens by now may have begun just then.
+        heard = list(LISTENERS)
+        try:
+            value, gradients = result = self.plain(*args, **kwargs)
+        except BaseException:
+            for listener in heard:
+                listener.hear_gradient_failed()
+            raise
+        for listener in heard:
+            listener.hear_gradient(self, value, gradients)
+        return result
+
+
+def _cell_values(function: Any) -> dict[str, CellType]:
+    if not isinstance(function, FunctionType):
+        return {}
+    return dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+
+
+def _content(cell: CellType | None) -> Any:
+    try:
+        return None if cell is None else cell.cell_contents
+    except ValueError:  # nothing is in it yet
+        return None
+
+
+def _taps_on_made() -> list[Callable[[], None]]:
+    """What nn.value_and_grad returned before anybody listened: a function that holds mx.value_and_grad's in a cell."""
+    codes = [c for c in nn.value_and_grad.__code__.co_consts if getattr(c, "co_name", "") == "wrapped_value_grad_fn"]
+    undo = []
+    for thing in gc.get_objects():
+        if type(thing) is FunctionType and thing.__code__ in codes:
+            cells = _cell_values(thing)
+            cell, model = cells.get("value_grad_fn"), _content(cells.get("model"))
+            if cell is not None and model is not None and not isinstance(_content(cell), Differentiated | None):
+                undo.append(_put(cell, Differentiated(cell.cell_contents, model, getattr(thing, "__wrapped__", None))))
+    return undo
+
+
+def _put(cell: CellType, new: Differentiated) -> Callable[[], None]:
+    cell.cell_contents = new
+
+    def undo() -> None:
+        if cell.cell_contents is new:
+            cell.cell_contents = new.plain
+
+    return undo
+
+
+# Optimisers.
+
+
+def _init(plain: Callable[..., None]) -> Callable[..., None]:
+    def init(optimiser: Optimizer, *args: Any, **kwargs: Any) -> None:
+        plain(optimiser, *args, **kwargs)
+        for listener in list(LISTENERS):
+            listener.hear_made(optimiser)
+
+    return init
+
+
+def _update(plain: Callable[..., Any]) -> Callable[..., Any]:
+    def update(optimiser: Optimizer, model: Any, gradients: Any) -> Any:
+        return _stepped(optimiser, model, gradients, lambda: plain(optimiser, model, gradients))
+
+    return update
+
+
+def _apply_gradients(plain: Callable[..., Any]) -> Callable[..., Any]:
+    def apply_gradients(optimiser: Optimizer, gradients: Any, parameters: Any) -> Any:
+        return _stepped(optimiser, parameters, gradients, lambda: plain(optimiser, gradients, parameters))
+
+    return apply_gradients
+
+
+def _stepped(optimiser: Optimizer, target: Any, gradients: Any, plain: Callable[[], Any]) -> Any:
+    if not LISTENERS or _inside["step"] or _compiling:
+        if _compiling:
+            _compiling[-1].met(optimiser, target)
+        return plain()
+    _inside["step"] += 1
+    try:
+        for listener in list(LISTENERS):
+            listener.hear_step_begin(optimiser, target, gradients)
+        heard = list(LISTENERS)
+        for listener in heard:
+            listener.speak_up()
+        after = plain()
+        for listener in heard:
+            listener.hear_step(optimiser, target, after)
+    finally:
+        _inside["step"] -= 1
+    for listener in heard:
+        listener.step_taken()
+    return after
+
+
+# Compiled functions: what happens in them is not seen, what they are given and return is.
+
+
+class Compiled:
+    """Stands for what mx.compile returned."""
+
+    def __init__(self, plain: Callable[..., Any]) -> None:
+        self.plain = plain
+        self.model: nn.Module | None = None
+        self.optimiser: Optimizer | None = None
+
+    @property
+    def trains(self) -> bool:
+        return self.model is not None and self.optimiser is not None
+
+    def met(self, optimiser: Optimizer, target: Any) -> None:
+        self.optimiser = self.optimiser or optimiser
+        self.model = target if isinstance(target, nn.Module) else self.model
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not LISTENERS or _compiling:
+            return self.plain(*args, **kwargs)
+        heard = list(LISTENERS)
+        for listener in heard if self.trains else ():
+            listener.hear_compiled_begin(self)
+        _compiling.append(self)
+        try:
+            result = self.plain(*args, **kwargs)
+        finally:
+            _compiling.pop()
+        for listener in heard if self.trains else ():
+            listener.hear_compiled(self, result)
+        for listener in heard if self.trains else ():
+            listener.step_taken()
+        return result
+
+
+def _compile(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[..., Any]:
+    return Compiled(PLAIN_COMPILE(fun, *args, **kwargs))

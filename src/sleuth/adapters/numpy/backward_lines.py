@@ -1,0 +1,90 @@
+"""Which line of a hand-written backward makes the gradient of a parameter."""
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Iterator
+from typing import Any
+
+from sleuth.adapters.numpy.anatomy import holders, layers
+from sleuth.adapters.numpy.forms.functions import ByHand
+from sleuth.core.location import Location, locate
+from sleuth.core.place import is_users
+
+
+def backward_line(model: Any, name: str, array: Any, *, upstream: bool) -> Location | None:
+    """`upstream`: not the line that makes this gradient but the one that makes what flows into it."""
+    path, attribute = holders(model).get(id(array), ("", name))
+    layer = dict(layers(model)).get(path, model)
+    key = name if isinstance(model, ByHand) else attribute.rsplit(".", 1)[-1]
+    for owner, word in ((layer, key), (model, name.rsplit(".", 1)[-1])):
+        for function in _ways_back(owner):
+            found = _line(function, word, upstream)
+            if found is not None:
+                return found
+    return next((_beginning(f) for owner in (layer, model) for f in _ways_back(owner) if _beginning(f)), None)
+
+
+def _ways_back(owner: Any) -> Iterator[Any]:
+    names = ("backward", "backprop", "written", "gradients", "compute_loss", "loss", "train_step")
+    for function in (getattr(owner, name, None) for name in names):
+        code = getattr(function, "__code__", None)
+        if code is not None and is_users(code.co_filename):
+            yield function
+
+
+def _line(function: Any, word: str, upstream: bool) -> Location | None:
+    try:
+        lines, first = inspect.getsourcelines(function)
+        tree = ast.parse(textwrap.dedent("".join(lines)))
+    except (OSError, TypeError, SyntaxError):
+        return None
+    file = function.__code__.co_filename
+    marks = {word, f"d{word}", f"d_{word}", f"grad_{word}", f"{word}_grad", f"{word}_gradient", f"g{word}", f"grad{word}"}
+    made = [(node, value) for node, name, value in _assignments(tree) if name in marks and name != word]
+    made = made or [(node, value) for node, name, value in _assignments(tree) if name in marks]
+    if not made:
+        # It is handed to somebody who fills it: grads["b1"] among the arguments of a call.
+        asked = [n for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str) and n.value in marks]
+        return locate(file, first + asked[-1].lineno - 1) if asked else None
+    node, value = made[-1]
+    if upstream:
+        node = _flows_in(tree, value, node) or node
+    return locate(file, first + max(node.lineno, 1) - 1)
+
+
+def _assignments(tree: ast.AST) -> Iterator[tuple[Any, str, ast.expr]]:
+    """(node, name, value): of `dW = …`, `self.dW = …`, `grads["dW"] = …` and of the entries of a dict."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign | ast.AugAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            for target in targets:
+                name = _name(target)
+                if name:
+                    yield node, name, node.value
+                elif isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+                    yield from ((node, _name(t), v) for t, v in zip(target.elts, node.value.elts, strict=False))
+        elif isinstance(node, ast.Dict):
+            for key, value in zip(node.keys, node.values, strict=True):
+                if isinstance(key, ast.Constant) and isinstance(key.value, str):
+                    yield value if isinstance(value, ast.Call | ast.BinOp) else key, key.value, value
+
+
+def _name(target: ast.expr) -> str:
+    match target:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+        case ast.Subscript(slice=ast.Constant(value=str(name))):
+            return name
+    return ""
+
+
+def _flows_in(tree: ast.AST, value: ast.expr, made: Any) -> Any:
+    """The last line before that makes one of the names that the value uses, the one that is no input of the function."""
+    used = {n.id for n in ast.walk(value) if isinstance(n, ast.Name)}
+    found = [node for node, name, _ in _assignments(tree) if name in used and node.lineno <= made.lineno and node is not made]
+    return max(found, key=lambda node: node.lineno, default=None)
+
+
+def _beginning(function: Any) -> Location:
+    return locate(function.__code__.co_filename, function.__code__.co_firstlineno)

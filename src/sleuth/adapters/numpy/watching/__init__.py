@@ -1,0 +1,1 @@
+"""Listening to a loop around a hand-written network."""

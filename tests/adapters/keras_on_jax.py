@@ -1,0 +1,86 @@
+"""Run by test_keras_on_jax.py in a process of its own: Keras has one backend a process."""
+
+import os
+import sys
+
+os.environ["KERAS_BACKEND"] = "jax"
+
+import keras
+import numpy as np
+from keras import layers
+
+import sleuth
+from sleuth.adapters.keras import ADAPTER
+from sleuth.core.history import Seen
+from sleuth.core.observation import LossCall, Role, Step
+from sleuth.testing.conformance import rules
+from tests.kits.keras_kit import KerasKit
+from tests.material import digits
+
+X, Y = (a[:320] for a in digits())
+# Every rule runs on both backends under --full; these are the ones that depend on the backend most.
+RULES = (
+    "gradients_agree_with_numerical_ones",
+    "a_snapshot_brings_everything_back",
+    "a_whole_model_is_connected_and_finite",
+    "a_forward_pass_is_followed_from_the_input_to_the_output",
+    "statistics_equal_numpys",
+)
+
+
+class Logged(keras.callbacks.Callback):
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: set[str] = set()
+
+    def on_train_batch_end(self, batch, logs=None) -> None:
+        self.seen |= set(logs)
+
+
+def model(last: str | None = None) -> keras.Model:
+    keras.utils.set_random_seed(5)
+    made = keras.Sequential([layers.Dense(32, activation="relu"), layers.Dropout(0.2), layers.Dense(10, activation=last)])
+    made.compile(keras.optimizers.Adam(1e-3), keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    return made
+
+
+def fit(made: keras.Model, *callbacks: keras.callbacks.Callback) -> tuple[dict, list[np.ndarray]]:
+    history = made.fit(X, Y, epochs=2, batch_size=32, verbose=0, callbacks=list(callbacks))
+    return history.history, [np.array(w) for w in made.get_weights()]
+
+
+def keeps_the_rules(names: tuple[str, ...] | None = RULES) -> None:
+    for rule in rules():
+        if rule.applies(ADAPTER) and (names is None or rule.name in names):
+            rule.run(ADAPTER, KerasKit())
+
+
+def leaves_fit_as_it_is() -> None:
+    history, weights = fit(model())
+    logged, watch = Logged(), sleuth.keras.Watch(directory=None, quiet=True, every=2)
+    also, after = fit(model(), logged, watch)
+    assert also == history
+    assert all(np.array_equal(a, b) for a, b in zip(after, weights, strict=True))
+    assert logged.seen == {"loss"}
+    assert watch.watch is not None
+    assert watch.watch.watching.trouble is None, watch.watch.watching.trouble
+    seen = Seen(watch.watch._engine.history)
+    assert [s.loss is not None for s in seen.all(Step)] == [True] * 20
+    for what in (Role.ACTIVATION, Role.GRADIENT, Role.WEIGHT, Role.UPDATE, LossCall):
+        assert watch.watch._engine.history.has(what), what
+
+
+def names_a_second_softmax() -> None:
+    watch = sleuth.keras.Watch(directory=None, quiet=True, every=4)
+    fit(model("softmax"), watch)
+    assert watch.report().culprits[0].finding.name == "double-softmax"
+
+
+def keeps_every_rule() -> None:
+    keeps_the_rules(None)
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:]:
+        globals()[name]()
+        print(name)

@@ -1,0 +1,107 @@
+"""`fit` under watch: nothing changes, and what happens is seen."""
+
+import os
+
+os.environ.setdefault("KERAS_BACKEND", "torch")
+
+import keras
+import numpy as np
+import pytest
+import torch
+from keras import layers
+
+import sleuth
+from sleuth.core.history import Seen
+from sleuth.core.observation import Architecture, Evaluation, LossCall, Role, Step
+from tests.material import digits
+
+X, Y = (a[:320] for a in digits())
+
+
+class Logged(keras.callbacks.Callback):
+    """What the user's own callbacks are shown."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: set[str] = set()
+
+    def on_train_batch_end(self, batch, logs=None) -> None:
+        self.seen |= set(logs)
+
+
+def model(last: str | None = None) -> keras.Model:
+    keras.utils.set_random_seed(5)
+    made = keras.Sequential(
+        [layers.Dense(32, activation="relu"), layers.Dropout(0.2), layers.BatchNormalization(), layers.Dense(10, activation=last)]
+    )
+    made.compile(keras.optimizers.Adam(1e-3), keras.losses.SparseCategoricalCrossentropy(from_logits=True), metrics=["accuracy"])
+    return made
+
+
+def fit(made: keras.Model, *callbacks: keras.callbacks.Callback) -> tuple[dict, list[np.ndarray]]:
+    history = made.fit(X, Y, epochs=2, batch_size=32, verbose=0, validation_split=0.2, callbacks=list(callbacks))
+    return history.history, [np.array(w) for w in made.get_weights()]
+
+
+def watched(made: keras.Model, *callbacks: keras.callbacks.Callback, **options):
+    watch = sleuth.keras.Watch(directory=None, quiet=True, **options)
+    return (*fit(made, watch, *callbacks), watch)
+
+
+@pytest.fixture
+def plain() -> tuple[dict, list[np.ndarray]]:
+    return fit(model())
+
+
+def test_weights_history_and_logs_are_the_same_with_and_without_a_watch(plain) -> None:
+    logged = Logged()
+    history, after, _ = watched(model(), logged, every=2)
+    assert history == plain[0]
+    assert all(np.array_equal(a, b) for a, b in zip(after, plain[1], strict=True))
+    assert logged.seen == {"loss", "accuracy"}
+
+
+def test_nothing_of_ours_is_left_behind() -> None:
+    made = model()
+    before = (torch.Tensor.backward, keras.layers.Layer.__call__, keras.losses.Loss.__call__, keras.Model.make_train_function)
+    watched(made)
+    assert (
+        torch.Tensor.backward,
+        keras.layers.Layer.__call__,
+        keras.losses.Loss.__call__,
+        keras.Model.make_train_function,
+    ) == before
+    assert "sleuth" not in made.train_function.__module__
+
+
+def test_a_watch_sees_the_loss_of_every_step_and_the_tensors_of_some() -> None:
+    _, _, watch = watched(model(), every=4)
+    seen = watch.watch._engine.history
+    assert watch.watch.watching.trouble is None
+    steps = Seen(seen).all(Step)
+    assert len(steps) == 16
+    assert all(step.loss is not None and step.lr is not None for step in steps[1:])
+    roles = (Role.ACTIVATION, Role.GRADIENT, Role.WEIGHT, Role.UPDATE)
+    assert all(seen.has(what) for what in (*roles, LossCall, Evaluation, Architecture))
+
+
+def test_a_softmax_before_a_loss_that_has_one_is_named() -> None:
+    _, _, watch = watched(model("softmax"), every=4)
+    assert watch.report().culprits[0].finding.name == "double-softmax"
+
+
+def test_an_exception_in_a_step_comes_through_unchanged_and_ends_the_watch() -> None:
+    class Fails(keras.Sequential):
+        def train_step(self, data):
+            if self.optimizer.iterations.value >= 3:
+                raise RuntimeError("the user's own")
+            return super().train_step(data)
+
+    made = Fails([keras.Input((64,)), layers.Dense(10)])
+    made.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    before, watch = torch.Tensor.backward, sleuth.keras.Watch(directory=None, quiet=True)
+    with pytest.raises(RuntimeError, match="the user's own"):
+        made.fit(X, Y, verbose=0, callbacks=[watch])
+    assert torch.Tensor.backward is before
+    assert watch.watch is not None
+    assert watch.watch.watching.steps == 3
