@@ -1,5 +1,6 @@
 """Gradients that fade or grow, against healthy ones that only look so at first."""
 
+import pytest
 import torch
 from torch import nn
 
