@@ -59,9 +59,8 @@ def compare_summaries() -> None:
             lambda model=model, x=x: torchinfo.summary(model, input_data=x, verbose=0),
         )
         print(f"  {name:26} parameters {'equal' if same else 'DIFFER'}  {ours.flops / 1e6:9.1f} MFLOPs", end="")
-        print(
-            f" (torchinfo: {2 * theirs.total_mult_adds / 1e6:.1f})  {own * 1e3:7.1f} ms / {other * 1e3:7.1f} ms = {own / other:.2f}"
-        )
+        print(f" (torchinfo: {2 * theirs.total_mult_adds / 1e6:.1f})", end="  ")
+        print(f"{own * 1e3:7.1f} ms / {other * 1e3:7.1f} ms = {own / other:.2f}")
 
 
 def by_hand(model: nn.Module, x: torch.Tensor, y: torch.Tensor, seed: int = 0) -> np.ndarray:
