@@ -32,10 +32,11 @@ def render(report: Report) -> str:
     scripts = [] if plotly is None else [read("charts", "charts.js"), read("webpage", "page.js")]
     # Most of the page, and it takes longer to start than all the rest: page.js does so when the text can be read.
     waiting = "" if plotly is None else f'<script type="text/plain" id="plotly">{plotly}</script>'
+    policy = POLICY.format(_hashes(scripts + ([plotly] if plotly else [])))
     return "".join(
         (
             '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">',
-            f'<meta http-equiv="Content-Security-Policy" content="{POLICY.format(_hashes(scripts + ([plotly] if plotly else [])))}">',
+            f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
             '<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">',
             f"<title>{_title(report)}</title><style>{read('webpage', 'page.css')}</style></head><body>",
             text,
