@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+# A busy machine is slow, and no illness of ours: how fast pages are is measured by ./dev bench page.
+PATIENCE_MS = 120_000
 ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
 
 
@@ -31,6 +33,7 @@ def browser() -> Iterator[Any]:
 
 def listened(page: Any) -> Noted:
     noted = Noted()
+    page.set_default_timeout(PATIENCE_MS)
     page.on("console", lambda message: noted.messages.append(message.text))
     page.on("pageerror", lambda error: noted.messages.append(str(error)))
     page.on("dialog", lambda dialog: (noted.messages.append(f"dialog: {dialog.message}"), dialog.dismiss()))

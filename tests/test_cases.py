@@ -14,12 +14,14 @@ from tests.watched import watched
 CASES = discover(Path(__file__).parent / "cases")
 
 
-def pair(case: Case, kit: Kit):
-    long = kit.quick is not None and case.name not in kit.quick
+def pair(case: Case, kit: Kit, healthy: bool = False):
+    """The same checks judge every framework: that they stay silent is asked of one at every turn, of the others when there is time."""
+    long = (kit.quick is not None and case.name not in kit.quick) or (healthy and kit.name != "torch")
     return pytest.param(case, kit, id=f"{case.name}-{kit.name}", marks=[pytest.mark.long] if long else [])
 
 
 PAIRS = [pair(case, kit) for case in CASES for kit in kits()]
+HEALTHY = [pair(case, kit, healthy=True) for case in CASES for kit in kits()]
 BUDGET_SECONDS = 60
 EVERY = 4
 
@@ -51,7 +53,7 @@ def test_a_sick_case_is_named_first(case: Case, kit: Kit, record_property, golde
     golden(f"cases/{case.name}.{kit.name}.txt", _names(report))
 
 
-@pytest.mark.parametrize(("case", "kit"), PAIRS)
+@pytest.mark.parametrize(("case", "kit"), HEALTHY)
 def test_a_healthy_case_is_silent(case: Case, kit: Kit, record_property) -> None:
     report = run(case, kit, "healthy", record_property)
     if report is None:

@@ -13,8 +13,11 @@ from tests.watched import watched
 
 NAMES = [m.name for m in pkgutil.iter_modules(tests.zoo.__path__) if m.name != "data"]
 
+# Of each family of models one is quick.
+SLOW = ("transformer", "resnet", "gru", "vae", "causal_lm", "segmentation")
 
-@pytest.mark.parametrize("name", NAMES)
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.long] if n in SLOW else []) for n in NAMES])
 def test_a_healthy_training_is_not_accused(name: str, record_property) -> None:
     subject = importlib.import_module(f"tests.zoo.{name}").build()
     report = examine(subject, budget_seconds=60, progress=False)

@@ -12,6 +12,7 @@ from sleuth.core.observation import Absent, Batch, Frame, Observation, Split
 from sleuth.core.stage import Stage
 from sleuth.core.subject import Subject
 from sleuth.core.trial import Alignment, Overlap
+from sleuth.instruments.graph import drawing_of
 from sleuth.probes.examination import run_probe
 from sleuth.probes.gathering import gather
 from sleuth.probes.late import drift, late_alignment
@@ -55,6 +56,13 @@ class Aftermath:
                     self.interrupted = probe.title
                     self._run(probe, lab, emit)
         self.notes += lab.notes
+        if self._kept.callable and not self._kept.forbidden and not self.interrupted and lab.train.batches:
+            self._draw(lab, emit)
+
+    def _draw(self, lab: Lab, emit: Emit) -> None:
+        drawing = drawing_of(lab.subject.model, lab.batch.inputs)
+        if drawing is not None:
+            emit(drawing)
 
     def _run(self, probe: Probe, lab: Lab, emit: Emit) -> None:
         if probe in OF_THE_ORDER:

@@ -13,7 +13,7 @@ from sleuth.core.engine import Engine
 from sleuth.core.errors import UnusableInput
 from sleuth.core.facts import facts_of
 from sleuth.core.history import Seen
-from sleuth.core.observation import Crash, LossCall, Role, Step
+from sleuth.core.observation import Crash, Drawing, LossCall, Role, Step
 from sleuth.core.remembered import Remembered
 from sleuth.core.report import Report
 from sleuth.core.scene import Replayed, Scene
@@ -47,6 +47,7 @@ def examine(
     name: str = "",
     reference: Any = None,
     checkpoint: tuple[Callable[..., Any], Callable[..., None]] | None = None,
+    prefixes: bool = False,
     budget_seconds: float = 60.0,
     select: list[str] | None = None,
     ignore: Mapping[str, str] | None = None,
@@ -58,7 +59,8 @@ def examine(
     `(X, y)`. `split` maps a batch to (inputs, target) where the default cannot tell. Instead of `loss(output, target)`,
     `step(model, batch)` may return the loss. `ignore` maps a check's name to the reason for ignoring it. `reference` is the same
     model elsewhere, in any framework: the two are compared. `checkpoint` is how you save and load, `(save, load)`: what
-    `save(model, optimizer)` returns is given to `load(saved, model, optimizer)`.
+    `save(model, optimizer)` returns is given to `load(saved, model, optimizer)`. `prefixes=True` also looks at the model as it
+    grows, layer by layer: what comes out, and how much of the target can still be read off it.
 
     Of a network written by hand, `model` may be its weights, a dict or list of NumPy arrays, with the functions `forward`,
     `backward` and `update` beside it: see `sleuth.ByHand`.
@@ -73,12 +75,15 @@ def examine(
         subject = Subject(
             model, train, loss, optimizer, validation, step, split, name or type(model).__name__, reference, checkpoint
         )
-    return examine_subject(subject, budget_seconds=budget_seconds, select=select, ignore=ignore, progress=progress)
+    return examine_subject(
+        subject, prefixes=prefixes, budget_seconds=budget_seconds, select=select, ignore=ignore, progress=progress
+    )
 
 
 def examine_subject(
     subject: Subject,
     *,
+    prefixes: bool = False,
     budget_seconds: float = 60.0,
     select: list[str] | None = None,
     ignore: Mapping[str, str] | None = None,
@@ -88,6 +93,7 @@ def examine_subject(
     # Imported here: `import sleuth` stays fast and touches no framework.
     from sleuth.adapters import adapter_for
     from sleuth.checks import all_checks
+    from sleuth.instruments.graph import drawing_of
     from sleuth.probes.examination import examine_all
     from sleuth.probes.probe import Lab
     from sleuth.views import progress as progress_view
@@ -98,11 +104,15 @@ def examine_subject(
     configuration = configured(select, ignore)
     engine = Engine(all_checks(), configuration)
     with progress_view.shown(progress) as tell:
-        lab = Lab(subject, adapter, budget_seconds, clock, progress=tell, thresholds=configuration.thresholds)
+        lab = Lab(subject, adapter, budget_seconds, clock, progress=tell, thresholds=configuration.thresholds, grows=prefixes)
         if subject.reference is not None:
             twin = subject.reference if isinstance(subject.reference, Subject) else Subject(subject.reference, None)
             lab.reference = adapter_for(twin.model), twin
         examine_all(lab, engine.emit)
+        if lab.train.batches and "forward" not in lab.failed:
+            tell("Drawing the model")
+            if (drawing := drawing_of(subject.model, lab.batch.inputs)) is not None:
+                engine.emit(drawing)
     return build_report(
         engine,
         source="examine",
@@ -251,6 +261,7 @@ def build_report(
         views=VIEWS,
         record=record,
         remembered=Remembered(seen),
+        drawing=next((d.svg for d in Seen(seen).all(Drawing)), ""),
     )
 
 

@@ -1,5 +1,6 @@
 """Gradients that fade or grow, against healthy ones that only look so at first."""
 
+import pytest
 import torch
 from torch import nn
 
@@ -26,6 +27,7 @@ def test_a_head_that_starts_near_zero_only_holds_the_gradient_back_for_a_while()
     assert set(NAMES) <= set(report.clear)
 
 
+@pytest.mark.long
 def test_attention_and_embeddings_have_faint_gradients_by_nature() -> None:
     class Small(nn.Module):
         def __init__(self) -> None:
@@ -44,6 +46,7 @@ def test_attention_and_embeddings_have_faint_gradients_by_nature() -> None:
     assert set(NAMES) <= set(report.clear)
 
 
+@pytest.mark.long
 def test_a_chaotic_recurrent_net_explodes_from_the_start() -> None:
     class Chaos(nn.Module):
         def __init__(self) -> None:

@@ -5,6 +5,8 @@ import shutil
 import signal
 from pathlib import Path
 
+import pytest
+
 import sleuth
 from tests.script.ways import SCRIPTS, plain, report_of, watched
 
@@ -32,6 +34,7 @@ def test_a_sick_script_is_named_with_its_line_and_its_own_exit_code_wins(tmp_pat
     assert saved["culprits"][0]["location"] == {"file": "piled_up.py", "line": BACKWARD, "text": "loss.backward()"}
 
 
+@pytest.mark.long
 def test_after_enough_steps_the_script_is_left_and_findings_may_fail_it(tmp_path: Path) -> None:
     ended = watched("piled_up.py", "5", options=("--steps", "20", "--fail-on", "error", "--quiet"), runs=tmp_path)
     assert (ended.out, ended.errors, ended.code) == ("", "", 1)
@@ -46,12 +49,14 @@ def test_a_finding_that_is_meant_is_allowed_on_its_line_and_the_reason_is_shown(
     assert "✗ missing-zero-grad" not in ended.errors
 
 
+@pytest.mark.long
 def test_a_script_that_raises_shows_its_own_traceback_and_then_what_failed(tmp_path: Path) -> None:
     added = report_of(watched("piled_up.py", "0", "crash", runs=tmp_path), plain("piled_up.py", "0", "crash"))
     assert "✗ forward-fails" in added
     assert "material.py" in added, "the innermost line of the user's"
 
 
+@pytest.mark.long
 def test_a_script_that_was_killed_is_told_of_from_its_run(tmp_path: Path) -> None:
     ended = watched("piled_up.py", "0", "kill", runs=tmp_path)
     assert ended.code == -signal.SIGKILL

@@ -40,6 +40,7 @@ def check_kills(folder: Path, kills: int, seed: int) -> None:
     assert max(lost) <= MAY_BE_LOST_SECONDS
 
 
+@pytest.mark.long
 def test_a_killed_run_opens_and_lost_no_more_than_the_last_second(tmp_path: Path) -> None:
     check_kills(tmp_path, 3, seed=1)
 

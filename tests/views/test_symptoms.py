@@ -136,6 +136,7 @@ def test_the_same_question_has_the_same_answer() -> None:
         assert as_data(search(text, all_checks())) == as_data(search(text, reversed(all_checks()))), text
 
 
+@pytest.mark.long
 def test_every_process_gives_the_same_answer() -> None:
     """Sets have another order in each process."""
     code = """

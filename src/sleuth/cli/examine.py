@@ -14,6 +14,7 @@ from sleuth.script.options import reason_of
 @click.command()
 @click.argument("target", metavar="FILE.py:FACTORY")
 @click.option("--budget-seconds", type=float, metavar="SECONDS", help="Time for the whole examination (default 60).")
+@click.option("--prefixes", is_flag=True, help="Also look at the model as it grows, layer by layer.")
 @click.option("--select", multiple=True, metavar="NAME", help="Ask only this check (name or code). Can be repeated.")
 @click.option("--ignore", multiple=True, metavar="NAME=REASON", help="Leave a finding out; the reason is shown. Can be repeated.")
 @output_options
@@ -21,6 +22,7 @@ from sleuth.script.options import reason_of
 def examine(
     target: str,
     budget_seconds: float | None,
+    prefixes: bool,
     select: tuple[str, ...],
     ignore: tuple[str, ...],
     json_file: str | None,
@@ -61,6 +63,7 @@ def examine(
         given = load(target)
         flags: dict[str, Any] = {
             "budget_seconds": budget_seconds,
+            "prefixes": prefixes or None,
             "select": [name for entry in select for name in entry.split(",")] or None,
             "ignore": reasons or None,
         }

@@ -41,6 +41,7 @@ class Report:
     views: Mapping[str, Callable[["Report"], str]] = field(default_factory=dict, repr=False, compare=False)
     ignored_at: Mapping[str, Location] = field(default_factory=dict)  # of those ignored on the user's own line
     record: Recording | None = field(default=None, repr=False, compare=False)  # of a run: everything, not only what was judged
+    drawing: str = field(default="", repr=False, compare=False)  # of the model, as SVG
     remembered: Recording | None = field(default=None, repr=False, compare=False)  # what was judged, of whatever was examined
 
     @property

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from sleuth.core.errors import UnusableInput
+from sleuth.core.observation import Drawing
 from sleuth.instruments.given import Given
 from sleuth.instruments.graph_layout import Box, lay_out
 from sleuth.instruments.graph_units import Unit, Wiring, opened, units_of
@@ -70,6 +71,14 @@ class Graph(Result):
                 f"{'  ' * len(v.within)}{v.title} ({v.kind}) {v.shape}" + (f"  ← {', '.join(sources)}" if sources else "")
             )
         return "\n".join(lines)
+
+
+def drawing_of(model: Any, inputs: Any) -> Drawing | None:
+    """For a report; None where that cannot be had, whatever the reason."""
+    try:
+        return Drawing(graph(model, inputs, progress=False).svg)
+    except Exception:  # a report without a picture is better than none
+        return None
 
 
 def graph(

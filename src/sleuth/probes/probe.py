@@ -54,6 +54,7 @@ class Lab:
     facts: dict[str, Any] = field(default_factory=dict)
     thresholds: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of checks, where the user has set them
     sketcher: Any = None  # where near-duplicates are asked for
+    grows: bool = False  # the model is looked at layer by layer too
     prints: dict[Split, Readings] = field(default_factory=dict)  # fingerprints of whole data sets that are read in bulk
     started: float = 0.0
     probe_deadline: float = float("inf")

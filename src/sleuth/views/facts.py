@@ -8,6 +8,7 @@ from sleuth.core.stage import Stage
 Fact = tuple[str, str]  # label, text
 # More inputs than this are counted instead of listed.
 MOST_INPUTS = 4
+MANY_ZEROS = 0.05
 
 
 def told(facts: Mapping[str, Any]) -> dict[Stage, list[Fact]]:
@@ -77,6 +78,28 @@ def _model(facts: Mapping[str, Any]) -> Iterator[Fact]:
     if start := facts.get("initial_loss"):
         guessing = start["expected"] is not None and f" (guessing gives {number(start['expected'])}: {start['how']})"
         yield "Loss at start", number(start["measured"]) + (guessing or "")
+    if prefixes := facts.get("prefixes"):
+        yield from _grown(prefixes)
+
+
+def _grown(prefixes: Mapping[str, Any]) -> Iterator[Fact]:
+    """The model as it grows: one line a layer."""
+    for row in prefixes["rows"]:
+        text = f"{row['kind']} {_shape(row['shape'])}"
+        if row["not_finite"]:
+            text += f", {row['not_finite']:,} values are not finite"
+        elif row["std"] is not None:
+            text += f", {number(row['mean'])} ± {number(row['std'])}"
+            text += f", {row['zeros']:.0%} zeros" if row["zeros"] >= MANY_ZEROS else ""
+        if row["read_off"] is not None:
+            text += f", a line through it tells {_told(row['read_off'], prefixes['chance'])}"
+        yield f"After {row['path']}", text
+    if prefixes["failed"]:
+        yield "Then", f"the next layer raises {prefixes['failed']}"
+
+
+def _told(score: float, chance: float) -> str:
+    return f"{score:.0%} of the labels (guessing {chance:.0%})" if chance else f"the target with r² {max(score, 0.0):.2f}"
 
 
 def _one_batch(trial: Mapping[str, Any]) -> Iterator[Fact]:

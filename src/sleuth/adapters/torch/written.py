@@ -132,7 +132,7 @@ def class_text(kind: Any) -> tuple[str, ast.AST]:
         tree = ast.parse("".join(linecache.getlines(file)))
     except (OSError, TypeError, SyntaxError, ValueError):
         return "", ast.Module([], [])
-    return file, _class(tree, kind) if is_users(file) else ast.Module([], [])
+    return file, _class(tree, kind, file) if is_users(file) else ast.Module([], [])
 
 
 @lru_cache(maxsize=256)
@@ -146,10 +146,12 @@ def _attributes(kind: Any) -> tuple[str, dict[str, ast.expr]]:
     return file, {name: values[0] for name, values in found.items() if len(values) == 1}
 
 
-def _class(tree: ast.Module, kind: type) -> ast.AST:
+def _class(tree: ast.Module, kind: type, file: str) -> ast.AST:
     """By its name; of several the first line of one of its functions tells."""
     named = [n for n in ast.walk(tree) if isinstance(n, ast.ClassDef) and n.name == kind.__name__]
-    lines = [f.__code__.co_firstlineno for f in vars(kind).values() if inspect.isfunction(f)]
+    codes = [f.__code__ for f in vars(kind).values() if inspect.isfunction(f)]
+    # A decorated function stands in the decorator's file, and our own tap in ours.
+    lines = [code.co_firstlineno for code in codes if code.co_filename == file]
     fits = [n for n in named if all(n.lineno <= line <= (n.end_lineno or 0) for line in lines)]
     return fits[0] if len(fits) == 1 else ast.Module([], [])
 

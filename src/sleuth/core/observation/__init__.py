@@ -24,7 +24,7 @@ from sleuth.core.observation.loop import (
     Step,
     Synchronisation,
 )
-from sleuth.core.observation.parts import Architecture, Layer, Parameter, Settings, Stray
+from sleuth.core.observation.parts import Architecture, Drawing, Layer, Parameter, Settings, Stray
 from sleuth.core.observation.tensors import Frame, Precision, Units
 from sleuth.core.observation.trouble import Absent, Dropped, Failure, Holder, Memory, NotFinite, Origin, Retention, Suspect
 
@@ -39,6 +39,7 @@ __all__ = [
     "Bystander",
     "Call",
     "Crash",
+    "Drawing",
     "Dropped",
     "Ending",
     "Entry",

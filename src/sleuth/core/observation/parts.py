@@ -68,6 +68,13 @@ class Architecture(Observation):
 
 
 @dataclass(frozen=True)
+class Drawing(Observation):
+    """The model's graph as a picture. It is shown as a picture only: a run may come from anybody."""
+
+    svg: str
+
+
+@dataclass(frozen=True)
 class Settings(Observation):
     framework: str
     loss: str | None

@@ -3,7 +3,20 @@
 (() => {
   const boxes = [...document.querySelectorAll(".chart")];
   const figures = new Map(boxes.map((box) => [box, box.parentElement.querySelector("script[data-for]")]));
-  const show = (box) => sleuthCharts.draw(box, JSON.parse(figures.get(box).textContent)).then(() => box.classList.add("drawn"));
+  let started; // plotly, once the page stands: a promise
+  const start = () => {
+    const waiting = document.getElementById("plotly");
+    const script = document.createElement("script");
+    script.textContent = waiting.textContent;
+    waiting.replaceWith(script);
+  };
+  const painted = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+  const plotly = () => (started ??= (document.hidden ? Promise.resolve() : painted()).then(start));
+  const show = async (box) => {
+    await plotly();
+    await sleuthCharts.draw(box, JSON.parse(figures.get(box).textContent));
+    box.classList.add("drawn");
+  };
   const watch = new IntersectionObserver(
     (entries) => {
       for (const entry of entries) {
@@ -17,5 +30,8 @@
   boxes.forEach((box) => watch.observe(box));
   document.body.classList.add("ready");
   const missing = () => boxes.filter((box) => !box.classList.contains("drawn"));
-  addEventListener("beforeprint", () => missing().forEach(show));
+  addEventListener("beforeprint", () => {
+    if (!started) started = Promise.resolve(start()); // nobody waits for a frame then
+    missing().forEach(show);
+  });
 })();

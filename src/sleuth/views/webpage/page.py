@@ -29,14 +29,18 @@ def render(report: Report) -> str:
     head = f"<header><p><b>sleuth</b> · {escape(report.subject)}</p><p>{escape(' · '.join(_facts(report)))}</p></header>"
     # Pure ASCII: also half a character in a name comes through.
     text = f'{head}<nav aria-label="Sections">{links}</nav><main>{body}</main>'.encode("ascii", "xmlcharrefreplace").decode()
-    scripts = [] if plotly is None else [plotly, read("charts", "charts.js"), read("webpage", "page.js")]
+    scripts = [] if plotly is None else [read("charts", "charts.js"), read("webpage", "page.js")]
+    # Most of the page, and it takes longer to start than all the rest: page.js does so when the text can be read.
+    waiting = "" if plotly is None else f'<script type="text/plain" id="plotly">{plotly}</script>'
+    policy = POLICY.format(_hashes(scripts + ([plotly] if plotly else [])))
     return "".join(
         (
             '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">',
-            f'<meta http-equiv="Content-Security-Policy" content="{POLICY.format(_hashes(scripts))}">',
+            f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
             '<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">',
             f"<title>{_title(report)}</title><style>{read('webpage', 'page.css')}</style></head><body>",
             text,
+            waiting,
             *(f"<script>{script}</script>" for script in scripts),
             "</body></html>",
         )

@@ -1,5 +1,6 @@
 """What was trained and on what: layers, versions, settings, and what watching cost."""
 
+import base64
 from collections.abc import Iterator, Mapping
 from html import escape
 from typing import Any
@@ -11,7 +12,19 @@ WORDS = {"python": "Python", "system": "System", "processors": "Processors", "th
 
 
 def architecture(report: Report) -> str:
-    facts: Mapping[str, Any] = report.facts.get("architecture") or {}
+    return _picture(report) + _table(report.facts.get("architecture") or {})
+
+
+def _picture(report: Report) -> str:
+    """As an image: whatever is written in it cannot run."""
+    if not report.drawing:
+        return ""
+    data = base64.b64encode(report.drawing.encode()).decode()
+    text = f"the graph of {report.subject}: what feeds what"
+    return f'<div class="wide" tabindex="0"><img class="graph" alt="{escape(text)}" src="data:image/svg+xml;base64,{data}"></div>'
+
+
+def _table(facts: Mapping[str, Any]) -> str:
     layers = facts.get("layers") or []
     if not layers:
         return ""

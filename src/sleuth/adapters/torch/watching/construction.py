@@ -55,6 +55,19 @@ _given: dict[int, Made] = {}  # weights whose first values the user has set
 # The hash of a code object is slow; its address does.
 _modes: dict[int, tuple["weakref.ref[Any]", dict[tuple[int, int], tuple[Spot, bool]]]] = {}
 _count = 0
+_listening = 0
+
+
+class Listening:
+    """A tap may have to stay, where somebody wrapped it meanwhile: nothing is noted unless one of these is open."""
+
+    def __init__(self) -> None:
+        global _listening, _count
+        _listening, _count = _listening + 1, 0
+
+    def remove(self) -> None:
+        global _listening
+        _listening -= 1
 
 
 def made(thing: Any) -> Made | None:
@@ -81,11 +94,9 @@ def modes_of(module: nn.Module) -> list[tuple[Spot, bool]]:
     return list(spots.values()) if ref is not None and ref() is module else []
 
 
-def open_taps() -> list[Tap]:
+def open_taps() -> list[Tap | Listening]:
     """Of optimisers whoever is told of them has to say so: that constructor has a tap already."""
-    global _count
-    _count = 0
-    taps = [Tap(nn.Module, "__init__", _making), Tap(nn.Module, "train", _switching)]
+    taps: list[Tap | Listening] = [Listening(), Tap(nn.Module, "__init__", _making), Tap(nn.Module, "train", _switching)]
     taps += [Tap(cls, "__init__", _making) for cls in _schedulers()]
     taps.append(Tap(DataLoader, "__init__", _loading))
     names = [name for name in vars(nn.init) if name.endswith("_") and not name.startswith("_")]
@@ -145,7 +156,7 @@ def _note(notes: dict[int, Made], thing: Any, frame: FrameType, maker: Any = Non
     global _count
     key = id(thing)
     # A class may call the constructors of several others.
-    if _count >= MOST_NOTED or (notes is _made and _known(notes, thing) is not None):
+    if not _listening or _count >= MOST_NOTED or (notes is _made and _known(notes, thing) is not None):
         return
     try:
         ref = weakref.ref(thing, functools.partial(_forget, notes, key))
@@ -167,6 +178,8 @@ def _forget_modes(key: int, ref: "weakref.ref[Any]") -> None:
 
 
 def _note_mode(module: Any, training: bool, frame: FrameType) -> None:
+    if not _listening:
+        return
     try:
         outer: FrameType | None = frame
         while outer is not None and outer.f_code.co_filename.startswith(TORCH):

@@ -81,7 +81,7 @@ class Discovery(taps.Listener, Discovering):
         self._strangers: weakref.WeakSet[nn.Module] = weakref.WeakSet()  # called, and nothing of theirs waits for a step
         self._plain_call: Any = None
         self._ours: Any = None
-        self._handles: list[RemovableHandle | taps.Tap] = []
+        self._handles: list[RemovableHandle | taps.Tap | construction.Listening] = []
         self._process = os.getpid()
 
     def open(self, *, found_already: bool = False) -> None:
