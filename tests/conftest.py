@@ -14,6 +14,7 @@ from torch.nn.modules import module
 os.environ.setdefault("KERAS_BACKEND", "torch")
 
 from sleuth.testing import Kit
+from tests.kits.jax_kit import JaxKit
 from tests.kits.keras_kit import KerasKit
 from tests.kits.mithril_kit import MithrilKit
 from tests.kits.numpy_kit import NumpyKit
@@ -24,7 +25,7 @@ torch.set_num_threads(1)
 
 
 def kits() -> list[Kit]:
-    return [TorchKit(), NumpyKit(), MithrilKit(), KerasKit()]
+    return [TorchKit(), NumpyKit(), MithrilKit(), KerasKit(), JaxKit()]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

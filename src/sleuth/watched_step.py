@@ -42,7 +42,7 @@ def watch_step(
             "sleuth.watch_step is for compiled steps of JAX, and jax is not imported; for PyTorch use "
             "with sleuth.watch(model, optimizer) around the loop."
         )
-    options = {"every": every, "overhead": overhead, "directory": directory, "quiet": quiet}
+    options: dict[str, Any] = {"every": every, "overhead": overhead, "directory": directory, "quiet": quiet}
     options |= {"select": select, "ignore": ignore, "on_error": on_error, "name": name or getattr(step, "__name__", "step")}
     return WatchedStep(adapter, step, options)
 

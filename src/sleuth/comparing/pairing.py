@@ -110,7 +110,7 @@ def _flattened(first: Side, other: Side, pairs: list[Twin]) -> list[Twin]:
     if not any(len(v.shapes.get("weight", ())) > 2 for t in pairs for v in (t.first, t.other)):
         return pairs
     heard = listen(first, first.bench), listen(other, other.bench)
-    return pairs
+    return [with_columns(t, (_columns(heard[0], t.first.path), _columns(heard[1], t.other.path))) for t in pairs]
 
 
 def _columns(heard: list[Value], path: str) -> np.ndarray | None:

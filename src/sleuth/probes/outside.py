@@ -31,7 +31,7 @@ class Outside:
         """The name of what is not as it was."""
         now = self._look()
         names = (name for name in {**self._before, **now} if now.get(name) != self._before.get(name))
-        return None
+        return next((name.lstrip(".") or "something" for name in names), None)
 
     def _look(self) -> dict[str, Any]:
         found: dict[str, Any] = {}

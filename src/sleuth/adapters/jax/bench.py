@@ -10,7 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from sleuth.adapters.jax import observing
-from sleuth.adapters.jax.arrays import to_numpy
 from sleuth.adapters.jax.connection import reached
 from sleuth.adapters.jax.failure import explain
 from sleuth.adapters.jax.forms import form_of
@@ -186,9 +185,6 @@ class JaxBench(Bench):
 
     def explain_failure(self, error: Exception, phase: str) -> Failure:
         return explain(error, phase)
-
-    def values(self, path: str) -> np.ndarray:
-        return to_numpy(self.parameter(path))
 
 
 def _widened(tree: Any, wide: bool) -> Any:

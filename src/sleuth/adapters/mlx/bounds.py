@@ -27,7 +27,7 @@ def guarded() -> Iterator[None]:
 
 def _asking(plain: Callable[..., Any], name: str = "") -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
-        require_in_range(*((name, args) if name else (args[0], args[1:])), kwargs)
+        require_in_range(name or args[0], args if name else args[1:], kwargs)
         return plain(*args, **kwargs)
 
     return call

@@ -70,11 +70,11 @@ def born_backward(model: nn.Module, compute: Callable[[], mx.array], step: int) 
 def _tapped(array: mx.array, gradients: dict[int, list[mx.array]]) -> mx.array:
     key: list[int] = []
 
-    @mx.custom_function
+    @mx.custom_function  # type: ignore[untyped-decorator]
     def tap(x: mx.array) -> mx.array:
         return mx.stop_gradient(x)
 
-    @tap.vjp
+    @tap.vjp  # type: ignore[untyped-decorator]
     def heard(x: mx.array, cotangent: mx.array, output: mx.array) -> mx.array:
         gradients.setdefault(key[0], []).append(cotangent)
         return cotangent

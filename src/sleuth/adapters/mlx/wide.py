@@ -54,7 +54,7 @@ def logaddexp(a: Any, b: Any, **stream: Any) -> mx.array:
     return mx.maximum(a, b) + mx.log1p(exp(-mx.abs(a - b)))
 
 
-@mx.custom_function
+@mx.custom_function  # type: ignore[untyped-decorator]
 def erf(x: mx.array) -> mx.array:
     try:
         return mx.array(np.vectorize(math.erf, otypes=[np.float64])(np.array(x)), mx.float64)
@@ -62,7 +62,7 @@ def erf(x: mx.array) -> mx.array:
         return mx.tanh(x)
 
 
-@erf.vjp
+@erf.vjp  # type: ignore[untyped-decorator]
 def _erf_vjp(x: mx.array, cotangent: mx.array, output: mx.array) -> mx.array:
     return cotangent * (2 / math.sqrt(math.pi)) * exp(-x * x)
 

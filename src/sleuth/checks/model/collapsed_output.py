@@ -84,7 +84,7 @@ def _fades_with_depth(seen: Seen) -> bool:
     layers: dict[str, float] = {}
     for gradient in seen.first(Role.GRADIENT):
         if gradient.rms > 0:
-            layer = gradient.path.rpartition(".")[0]
+            layer = gradient.path.rpartition(".")[0] or gradient.path  # where parameters are keys, each stands for itself
             layers[layer] = max(layers.get(layer, 0.0), gradient.rms)
     sizes = list(layers.values())
     if len(sizes) < LEAST_LAYERS or sizes[0] > FADED * sizes[-1]:

@@ -93,9 +93,9 @@ class Watcher:
             act()
         while self._guard.asked:
             finding = self._guard.asked.popleft()
-            act = self._guard.tell(Alarm(finding.name, self.steps, finding.summary, finding=finding))
-            if act is not None:
-                act.do()
+            wanted = self._guard.tell(Alarm(finding.name, self.steps, finding.summary, finding=finding))
+            if wanted is not None:
+                wanted.do()
         self.most_steps()
 
     def close(self) -> None:

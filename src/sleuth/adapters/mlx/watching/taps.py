@@ -80,7 +80,7 @@ def _close() -> None:
         _undo.pop()()
 
 
-def _family(kind: type) -> list[type]:
+def _family(kind: Any) -> list[Any]:
     return [kind, *(inner for child in kind.__subclasses__() for inner in _family(child))]
 
 
