@@ -1,4 +1,4 @@
-"""Writes docs/frameworks.md: what works in which framework, from the adapters and the kits themselves. Every dash has its reason."""
+"""Writes docs/frameworks.md: what works in which framework, from the adapters and kits themselves. Every dash has its reason."""
 
 import importlib
 from collections.abc import Iterable, Iterator
@@ -8,7 +8,7 @@ from frameworks_reasons import MISSING, WORDS
 
 from sleuth.core import adapter as protocol
 from sleuth.core.adapter import Adapter
-from sleuth.testing import Case, CannotBuild, Kit
+from sleuth.testing import CannotBuild, Case, Kit
 
 GOLDEN = Path(__file__).parents[1] / "tests" / "golden" / "cases"
 CAPABILITIES = tuple(WORDS)
@@ -21,8 +21,9 @@ INSTRUMENTS = {
 }
 INTRODUCTION = """# What works in which framework
 
-Written by `./dev docs` from the adapters and from the cases of the tests: each tick of a check is a training that is ill, built in that
-framework, whose illness is named first, and its healthy twin, on which every check is silent. `./dev test --full` runs them all.
+Written by `./dev docs` from the adapters and from the cases of the tests: each tick of a check is a training that is ill, built
+in that framework, whose illness is named first, and its healthy twin, on which every check is silent. `./dev test --full` runs
+them all.
 """
 
 

@@ -255,7 +255,7 @@ class Watches(ABC):
 
 
 class WrapsSteps(ABC):
-    """Of a framework whose training steps are compiled functions: those that were compiled already cannot be heard from outside."""
+    """Of a framework whose steps are compiled functions: those that were compiled already cannot be heard from outside."""
 
     @abstractmethod
     def listened(self, step: Callable[..., Any]) -> Callable[..., Any]:

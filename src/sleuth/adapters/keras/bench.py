@@ -237,8 +237,10 @@ class KerasBench(Bench):
         return batch.raw if self._subject.step is not None else (batch.inputs, batch.target)
 
     def _of_parts(self, tree: Any) -> Any:
-        parts = Parts(None, None, tree) if self._subject.step is not None else Parts(*tree, None)
-        return self.compute(parts)
+        if self._subject.step is not None:
+            return self.compute(Parts(None, None, tree))
+        inputs, target = tree
+        return self.compute(Parts(inputs, target, None))
 
     @quiet()
     def gradients(self, batch: Parts) -> Gradients:

@@ -7,6 +7,7 @@ and `Loss.__call__`. The same ones serve every backend.
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import keras
@@ -78,9 +79,9 @@ class Hearing:
             stack.enter_context(replaced(keras.layers.Layer, "__call__", self._layer))
             stack.enter_context(replaced(keras.losses.Loss, "__call__", self._loss))
             for owner, name in functions:
-                stack.enter_context(replaced(owner, name, lambda plain, name=name: self._function(plain, name)))
+                stack.enter_context(replaced(owner, name, partial(self._function, name=name)))
             for name in ENTROPIES:
-                stack.enter_context(replaced(keras_backend.nn, name, lambda plain, name=name: self._entropy(plain, name)))
+                stack.enter_context(replaced(keras_backend.nn, name, partial(self._entropy, name=name)))
             yield self
 
     @property
