@@ -81,11 +81,24 @@ def write(folder: Path, wanted: dict[str, str], ending: str = ".md") -> None:
             (folder / name).unlink()
 
 
+def frameworks() -> dict[str, str]:
+    from frameworks import page
+
+    from tests.conftest import kits
+
+    return {"frameworks.md": page(kits(), cases())}
+
+
 def stale() -> list[str]:
     """What ./dev docs would write anew. No training is examined for it: seconds."""
     examples = {case.name: current(case) for case in cases()}
+    beside = [name for name, text in frameworks().items() if not _says(ROOT / "docs" / name, text)]
     files = {f"{name}.toml": as_toml(e) if e.finding else "" for name, e in examples.items()}
-    return out_of_date(EXAMPLES, files, ".toml") + out_of_date(PAGES, pages(examples))
+    return beside + out_of_date(EXAMPLES, files, ".toml") + out_of_date(PAGES, pages(examples))
+
+
+def _says(file: Path, text: str) -> bool:
+    return file.exists() and file.read_text(encoding="utf-8") == text
 
 
 def renew(names: Iterable[str] | None) -> None:
@@ -98,6 +111,8 @@ def renew(names: Iterable[str] | None) -> None:
         write_one(EXAMPLES / f"{case.name}.toml", as_toml(examples[case.name]))
     write(EXAMPLES, {f"{name}.toml": as_toml(e) for name, e in examples.items()}, ".toml")
     write(PAGES, pages(examples))
+    for name, text in frameworks().items():
+        write_one(ROOT / "docs" / name, text)
 
 
 def write_one(file: Path, text: str) -> None:

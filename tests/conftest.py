@@ -17,6 +17,7 @@ from sleuth.testing import Kit
 from tests.kits.jax_kit import JaxKit
 from tests.kits.keras_kit import KerasKit
 from tests.kits.mithril_kit import MithrilKit
+from tests.kits.mlx_kit import MlxKit
 from tests.kits.numpy_kit import NumpyKit
 from tests.kits.torch_kit import TorchKit
 
@@ -25,7 +26,7 @@ torch.set_num_threads(1)
 
 
 def kits() -> list[Kit]:
-    return [TorchKit(), NumpyKit(), MithrilKit(), KerasKit(), JaxKit()]
+    return [TorchKit(), NumpyKit(), MithrilKit(), KerasKit(), JaxKit(), MlxKit()]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -88,6 +88,7 @@ class Loader:
 
 class JaxKit(Kit):
     name = "jax"
+    quick = frozenset({"double-softmax", "labels-misaligned", "vanishing-gradients"})
 
     @property
     def rngs(self) -> nnx.Rngs:

@@ -252,6 +252,7 @@ OPTIMISERS: dict[str, Any] = {"adam": Adam, "sgd": SGD}
 
 class MithrilKit(Kit):
     name = "mithril"
+    quick = frozenset({"double-softmax", "labels-misaligned", "vanishing-gradients"})
 
     def linear(self, inputs: int, outputs: int, bias: bool = True) -> Piece:
         return linear(inputs, outputs, bias)

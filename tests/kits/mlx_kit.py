@@ -196,6 +196,7 @@ def _array(values: np.ndarray) -> mx.array:
 
 class MlxKit(Kit):
     name = "mlx"
+    quick = frozenset({"double-softmax", "labels-misaligned", "vanishing-gradients"})
 
     def linear(self, inputs: int, outputs: int, bias: bool = True) -> nn.Module:
         return nn.Linear(inputs, outputs, bias=bias)
