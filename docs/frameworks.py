@@ -13,12 +13,13 @@ from sleuth.testing import CannotBuild, Case, Kit
 GOLDEN = Path(__file__).parents[1] / "tests" / "golden" / "cases"
 CAPABILITIES = tuple(WORDS)
 # What each instrument asks of an adapter.
-INSTRUMENTS = {
-    "Inspects": ("attention", "feature_maps", "filters", "gradcam", "graph", "show_batch", "summary", "trace", "try_component"),
-    "Overhears": ("activations", "dead_units"),
-    "Profiles": ("profile",),
-    "Steps": ("compare", "find_lr", "gradcheck", "gradients", "landscape", "overfit_batch", "weights"),
-}
+INSTRUMENTS = (
+    ("Inspects", ("summary", "trace", "try_component")),
+    ("Inspects", ("attention", "feature_maps", "filters", "gradcam", "graph", "show_batch")),
+    ("Overhears", ("activations", "dead_units")),
+    ("Profiles", ("profile",)),
+    ("Steps", ("compare", "find_lr", "gradcheck", "gradients", "landscape", "overfit_batch", "weights")),
+)
 INTRODUCTION = """# What works in which framework
 
 Written by `./dev docs` from the adapters and from the cases of the tests: each tick of a check is a training that is ill, built
@@ -74,8 +75,12 @@ def _capability(word: str, adapters: dict[str, Adapter], notes: Notes) -> list[s
 
 
 def _instruments(adapters: dict[str, Adapter], notes: Notes) -> Iterator[tuple[str, list[str]]]:
-    for word, names in INSTRUMENTS.items():
-        yield ", ".join(f"`{name}`" for name in names), _capability(word, adapters, notes)
+    for word, names in INSTRUMENTS:
+        cells = _capability(word, adapters, notes)
+        for place, name in enumerate(adapters):
+            if reason := MISSING[name].get(names[0]):  # the capability is filled in part
+                cells[place] = notes.dash(f"{name}: {reason}")
+        yield ", ".join(f"`{name}`" for name in names), cells
 
 
 def _case(case: Case, kits: list[Kit], notes: Notes) -> list[str]:

@@ -47,6 +47,7 @@ MISSING = {
         "Overhears": f"{NOT_YET}: intermediate values come out under expose_keys, and examine reads them there",
         "Lends": "neither buffers nor an optimiser belong to a model",
         "Profiles": "the library has no profiler",
+        "attention": f"{NOT_YET}: what it tells of the flat graph is its parts and one forward pass",
     },
     "keras": {
         "WrapsSteps": "fit is heard through its callbacks",

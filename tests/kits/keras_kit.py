@@ -14,7 +14,7 @@ from sleuth.adapters.keras.backend import values
 from sleuth.testing import CannotBuild, Kit
 
 LOSSES = {
-    "cross-entropy": lambda: keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+    "cross-entropy": lambda ignore_index=None: keras.losses.SparseCategoricalCrossentropy(True, ignore_class=ignore_index),
     "bce": keras.losses.BinaryCrossentropy,
     "bce-logits": lambda: keras.losses.BinaryCrossentropy(from_logits=True),
     "mse": keras.losses.MeanSquaredError,
@@ -158,7 +158,8 @@ class KerasKit(Kit):
             return OWN_LAYERS[name](*args)
         match name:
             case "conv2d":
-                layer = layers.Conv2D(args[1], args[2], data_format=FIRST, **options)
+                padding = {0: "valid", args[2] // 2: "same"}[options.pop("padding", 0)]  # Keras takes words
+                layer = layers.Conv2D(args[1], args[2], data_format=FIRST, padding=padding, **options)
                 layer.build((None, args[0], None, None))
                 return layer
             case "batchnorm" | "batchnorm2d":
@@ -203,6 +204,6 @@ class KerasKit(Kit):
         return nll if name == "nll" else Of(LOSSES[name](**options))
 
     def optimiser(self, model: keras.Model, name: str = "adam", lr: float = 1e-3, **options: Any) -> Any:
-        made = OPTIMISERS[name](learning_rate=lr, **options)
+        made = OPTIMISERS[name](learning_rate=float(lr), **options)
         made.build(model.trainable_variables)
         return made
