@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 # The compiler wants a processor for some 15 s, which on a busy machine are minutes.
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.timeout(900), pytest.mark.long]
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "mojo"
 SCRIPT = """

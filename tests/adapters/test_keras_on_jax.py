@@ -20,6 +20,7 @@ def run(*names: str) -> str:
     return done.stdout
 
 
+@pytest.mark.long
 def test_keras_on_jax_is_watched_examined_and_left_alone() -> None:
     assert run(*QUICK).split() == list(QUICK)
 

@@ -81,6 +81,7 @@ def test_an_lstm_with_one_bias_answers_alike_and_learns_otherwise() -> None:
     assert found.reasons[0].name == "two biases"
 
 
+@pytest.mark.long
 def test_weights_that_lie_side_by_side_are_matched_by_their_numbers() -> None:
     jax = pytest.importorskip("jax")
     import jax.numpy as jnp

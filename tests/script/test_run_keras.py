@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 SCRIPT = """
 import keras
 import numpy as np
@@ -41,6 +43,7 @@ model.fit(x, y, epochs=3, batch_size=32, verbose=0)
 """
 
 
+@pytest.mark.long
 def test_a_script_that_calls_fit_is_watched_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(SCRIPT)
     command = [sys.executable, "-m", "sleuth", "run", "--budget", "0", "--json", "report.json", "train.py"]

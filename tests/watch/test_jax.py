@@ -47,7 +47,10 @@ def first_culprit(report: Report) -> str:
     return report.culprits[0].finding.name
 
 
-@pytest.mark.parametrize("training", [plain, flax, equinox])
+LONG = pytest.mark.long
+
+
+@pytest.mark.parametrize("training", [plain, pytest.param(flax, marks=LONG), pytest.param(equinox, marks=LONG)])
 def test_the_weights_after_200_watched_steps_are_equal_to_the_last_bit(training) -> None:
     watched = Watched()
     as_it_is = training(lambda step: step)
