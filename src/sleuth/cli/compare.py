@@ -41,7 +41,7 @@ def compare(
       sleuth compare net_torch.py:build net_jax.py:build
       sleuth compare old.py:training new.py:training --fail-on error
       sleuth compare a.py:build b.py:build c.py:build --json compared.json
-      sleuth compare .sleuth/runs/20260101-120000-Net-1 .sleuth/runs/20260101-130000-Net-2
+      sleuth compare .sleuth/runs/MONDAY .sleuth/runs/TUESDAY
     """
     output = Output(json_file, None, fail_on, quiet)
     output.check()
