@@ -61,7 +61,8 @@ def test_stage_letters_are_unique() -> None:
 
 def test_every_probe_is_a_probe_of_one_stage_and_says_what_it_emits() -> None:
     for probe in all_probes():
-        assert probe.emits, probe.name
+        # What grows is a fact of the report, and no check's.
+        assert probe.emits or probe.name == "growing", probe.name
         assert 0 < probe.share <= 1, probe.name
 
 

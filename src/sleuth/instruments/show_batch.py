@@ -1,6 +1,7 @@
 """A look at a batch: images with their labels, tokens, rows of a table, signals."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -108,7 +109,11 @@ def _first(batch: Any, adapters: Sequence[Adapter]) -> Any:
     from sleuth.probes.sources import open_source
 
     adapter = next((a for a in adapters if a.batches(source, MOST) is not None), adapters[0])
-    with adapter.looking(source) if isinstance(adapter, Inspects) else random_preserved(source):
+    with ExitStack() as stack:
+        stack.enter_context(random_preserved(source))
+        for each in adapters:  # the source may draw from the random states of any of them
+            if isinstance(each, Inspects):
+                stack.enter_context(each.looking(source))
         found = next(iter(open_source(source, adapter, "batch").batches), None)
     if found is None:
         raise UnusableInput(f"{kind_of(source)} yielded no batch.")
