@@ -15,7 +15,7 @@ CASES = discover(Path(__file__).parent / "cases")
 
 
 def pair(case: Case, kit: Kit, healthy: bool = False):
-    """The same checks judge every framework, and the zoo asks every time whether they stay silent: the rest is asked at length."""
+    """The same checks judge every framework, and the zoo asks every time whether they are silent: the rest is asked at length."""
     long = healthy or (kit.quick is not None and case.name not in kit.quick)
     return pytest.param(case, kit, id=f"{case.name}-{kit.name}", marks=[pytest.mark.long] if long else [])
 
