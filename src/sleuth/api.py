@@ -109,10 +109,10 @@ def examine_subject(
             twin = subject.reference if isinstance(subject.reference, Subject) else Subject(subject.reference, None)
             lab.reference = adapter_for(twin.model), twin
         examine_all(lab, engine.emit)
-        if lab.train.batches and "forward" not in lab.failed:
-            tell("Drawing the model")
-            if (drawing := drawing_of(subject.model, lab.batch.inputs)) is not None:
-                engine.emit(drawing)
+        tell("Drawing the model")
+        can_be_called = lab.train.batches and "forward" not in lab.failed
+        if can_be_called and (drawing := drawing_of(subject.model, lab.batch.inputs)) is not None:
+            engine.emit(drawing)
     return build_report(
         engine,
         source="examine",

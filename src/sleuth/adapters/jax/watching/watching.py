@@ -54,7 +54,6 @@ UNHEARD = (
     "no step was heard: what was compiled before the watch began is not listened to; wrap it, step = sleuth.watch_step(step), "
     "or use sleuth run"
 )
-NO_UPDATES = "no update was heard: the step takes the memory of its arguments (donation), and applies updates by hand"
 
 os.register_at_fork(after_in_child=HUB.forget)
 
