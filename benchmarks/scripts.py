@@ -2,6 +2,7 @@
 
 Run: ./dev bench scripts                 all of them, some 20 minutes
      ./dev bench scripts late/ digits    those whose path contains one of these
+     ./dev bench scripts --folder scripts_jax scripts_keras scripts_mlx    those of other frameworks
 """
 
 import argparse
@@ -17,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).parent / "scripts"
+HERE = Path(__file__).parent
 # A line is right when it is at most so far away.
 NEAR = 2
 LONGEST_SECONDS = 300
@@ -42,12 +43,12 @@ class Answer:
         text = self.script["line"]
         if not text:
             return None
-        lines = [line.strip() for line in (HERE / self.script["path"]).read_text().splitlines()]
+        lines = [line.strip() for line in self.script["file"].read_text().splitlines()]
         return self.line is not None and abs(self.line - 1 - lines.index(text)) <= NEAR
 
 
 def run(script: dict[str, Any], plainly: bool) -> Answer:
-    path = HERE / script["path"]
+    path = script["file"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
@@ -101,7 +102,8 @@ def summarise(answers: list[Answer], plainly: bool) -> None:
             print(f"{name}: {len(there)} of {len(placed)} with the right line as well ({len(there) / max(len(placed), 1):.0%})")
     healthy = [a for a in answers if a.script["kind"] == "healthy"]
     errors, warnings = (sum(a.severities.count(kind) for a in healthy) for kind in ("error", "warning"))
-    print(f"\n{len(healthy)} healthy: {errors} errors and {warnings} warnings")
+    silent = sum(not {"error", "warning"} & {*a.severities} for a in healthy)
+    print(f"\n{len(healthy)} healthy: {silent} silent, {errors} errors and {warnings} warnings")
     if plainly:
         added = sorted(a.seconds - a.plain for a in answers)
         print(f"seconds added, start included: median {added[len(added) // 2]:.1f}, most {added[-1]:.1f}")
@@ -112,15 +114,19 @@ def main() -> None:
     parser.add_argument("only", nargs="*", help="parts of paths")
     parser.add_argument("--plain", action="store_true", help="run each without sleuth too, for the seconds that are added")
     parser.add_argument("--jobs", type=int, default=2, help="side by side")
+    parser.add_argument("--folder", nargs="+", default=["scripts"], help="beside this file, each with its own summary")
     options = parser.parse_args()
-    scripts = tomllib.loads((HERE / "answers.toml").read_text())["script"]
-    scripts = [s for s in scripts if not options.only or any(part in s["path"] for part in options.only)]
-    answers = []
-    with ThreadPoolExecutor(options.jobs) as pool:
-        for answer in pool.map(lambda script: run(script, options.plain), scripts):
-            show(answer)
-            answers.append(answer)
-    summarise(answers, options.plain)
+    for folder in options.folder:
+        scripts = tomllib.loads((HERE / folder / "answers.toml").read_text())["script"]
+        scripts = [s for s in scripts if not options.only or any(part in s["path"] for part in options.only)]
+        scripts = [s | {"file": HERE / folder / s["path"]} for s in scripts]
+        print(f"\n== {folder}")
+        answers = []
+        with ThreadPoolExecutor(options.jobs) as pool:
+            for answer in pool.map(lambda script: run(script, options.plain), scripts):
+                show(answer)
+                answers.append(answer)
+        summarise(answers, options.plain)
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ def sick_report(case: Case) -> Report:
             raise
         except CannotBuild:
             continue
-        return watched(sick) if case.source == "watch" else examine(sick, budget_seconds=BUDGET_SECONDS, progress=False)
+        return watched(sick, kit) if case.source == "watch" else examine(sick, budget_seconds=BUDGET_SECONDS, progress=False)
     raise NothingToShow(f"no kit can build the sick case of {case.name}")
 
 

@@ -8,23 +8,29 @@ from frameworks_reasons import MISSING, WORDS
 
 from sleuth.core import adapter as protocol
 from sleuth.core.adapter import Adapter
-from sleuth.testing import CannotBuild, Case, Kit
+from sleuth.testing import CannotBuild, Case, Kit, suited
 
-GOLDEN = Path(__file__).parents[1] / "tests" / "golden" / "cases"
+TESTS = Path(__file__).parents[1] / "tests"
+GOLDEN = TESTS / "golden" / "cases"
 CAPABILITIES = tuple(WORDS)
 # What each instrument asks of an adapter.
 INSTRUMENTS = (
-    ("Inspects", ("summary", "trace", "try_component")),
-    ("Inspects", ("attention", "feature_maps", "filters", "gradcam", "graph", "show_batch")),
+    ("Inspects", ("show_batch", "summary", "trace", "try_component")),
+    ("Routes", ("graph",)),
+    ("Shows", ("feature_maps", "filters")),
+    ("Credits", ("gradcam",)),
+    ("Attends", ("attention",)),
     ("Overhears", ("activations", "dead_units")),
     ("Profiles", ("profile",)),
     ("Steps", ("compare", "find_lr", "gradcheck", "gradients", "landscape", "overfit_batch", "weights")),
 )
+# What ./dev bench frameworks printed last; its last lines are a table.
+MEASURED = TESTS.parent / "benchmarks" / "results" / "frameworks.txt"
 INTRODUCTION = """# What works in which framework
 
 Written by `./dev docs` from the adapters and from the cases of the tests: each tick of a check is a training that is ill, built
 in that framework, whose illness was named first. Its healthy twin, on which every check must be silent, is tried by
-`./dev test --full`: on PyTorch and NumPy all of them were, elsewhere only some so far.
+`./dev bench frameworks` and `./dev test --full`.
 """
 
 
@@ -33,12 +39,13 @@ def page(kits: list[Kit], cases: list[Case]) -> str:
     notes = Notes()
     parts = [
         INTRODUCTION,
+        *_measured(),
         "## Capabilities\n",
         *_table(adapters, ((f"{c}: {WORDS[c]}", _capability(c, adapters, notes)) for c in CAPABILITIES)),
         "\n## Instruments\n",
         *_table(adapters, _instruments(adapters, notes)),
         "\n## Checks\n",
-        *_table(adapters, ((f"[{case.name}](checks/{case.name}.md)", _case(case, kits, notes)) for case in cases)),
+        *_table(adapters, _checks(kits, cases, notes)),
         "\n## Why not\n",
         *(f"{number}. {reason}" for reason, number in notes.numbers.items()),
     ]
@@ -61,6 +68,17 @@ def _adapter(name: str) -> Adapter:
     return found
 
 
+def _measured() -> Iterator[str]:
+    """Of each framework, how many of its cases are told right."""
+    if not MEASURED.exists():
+        return
+    heads, *rows = [line.split("|") for line in MEASURED.read_text(encoding="utf-8").strip().rpartition("\n\n")[2].splitlines()]
+    yield "## How often it is right\n"
+    yield "Every case in every framework (`./dev bench frameworks`), the healthy ones under every check:\n"
+    yield from _table([head.strip() for head in heads[1:]], ((name.strip(), [c.strip() for c in cells]) for name, *cells in rows))
+    yield ""
+
+
 def _table(names: Iterable[str], rows: Iterable[tuple[str, list[str]]]) -> Iterator[str]:
     heads = ["", *names]
     yield f"| {' | '.join(heads)} |"
@@ -76,15 +94,14 @@ def _capability(word: str, adapters: dict[str, Adapter], notes: Notes) -> list[s
 
 def _instruments(adapters: dict[str, Adapter], notes: Notes) -> Iterator[tuple[str, list[str]]]:
     for word, names in INSTRUMENTS:
-        cells = _capability(word, adapters, notes)
-        for place, name in enumerate(adapters):
-            if reason := MISSING[name].get(names[0]):  # the capability is filled in part
-                cells[place] = notes.dash(f"{name}: {reason}")
-        yield ", ".join(f"`{name}`" for name in names), cells
+        yield ", ".join(f"`{name}`" for name in names), _capability(word, adapters, notes)
 
 
-def _case(case: Case, kits: list[Kit], notes: Notes) -> list[str]:
-    return [_cell(case, kit, notes) for kit in kits]
+def _checks(kits: list[Kit], cases: list[Case], notes: Notes) -> Iterator[tuple[str, list[str]]]:
+    built = [suited(cases, TESTS / "twins", kit) for kit in kits]
+    for versions in zip(*built, strict=True):
+        name = versions[0].name
+        yield f"[{name}](checks/{name}.md)", [_cell(case, kit, notes) for case, kit in zip(versions, kits, strict=True)]
 
 
 def _cell(case: Case, kit: Kit, notes: Notes) -> str:

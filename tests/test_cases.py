@@ -1,17 +1,12 @@
 """Every case through every kit: the sick one is named first, the healthy one is silent under every check."""
 
-from dataclasses import replace
-from pathlib import Path
-
 import pytest
 
-from sleuth import Report, examine
+from sleuth import Report
 from sleuth.checks import all_checks
 from sleuth.testing import CannotBuild, Case, Elsewhere, Kit, discover
 from tests.conftest import kits
-from tests.watched import watched
-
-CASES = discover(Path(__file__).parent / "cases")
+from tests.grid import CASES, TWINS, cases_of, diagnosed
 
 
 def pair(case: Case, kit: Kit, healthy: bool = False):
@@ -20,25 +15,18 @@ def pair(case: Case, kit: Kit, healthy: bool = False):
     return pytest.param(case, kit, id=f"{case.name}-{kit.name}", marks=[pytest.mark.long] if long else [])
 
 
-PAIRS = [pair(case, kit) for case in CASES for kit in kits()]
-HEALTHY = [pair(case, kit, healthy=True) for case in CASES for kit in kits()]
-# Probes are bounded by their steps; a busy machine shall not cut them off.
-BUDGET_SECONDS = 180
-EVERY = 4
+BY_KIT = [(case, kit) for kit in kits() for case in cases_of(kit)]
+PAIRS = [pair(case, kit) for case, kit in BY_KIT]
+HEALTHY = [pair(case, kit, healthy=True) for case, kit in BY_KIT]
 
 
 def run(case: Case, kit: Kit, variant: str, record_property) -> Report | None:
     """The report of one variant; None, said in the matrix, when the kit cannot build the case."""
     try:
-        subject = getattr(case, variant)(kit)
+        report = diagnosed(case, kit, variant)
     except CannotBuild as reason:
         record_property("cannot_build", str(reason))
         return None
-    if case.source == "watch":
-        # Left to itself a watch chooses its steps by the clock; what stands in a golden file must not depend on that.
-        report = watched(replace(subject, options={"every": EVERY, **subject.options}))
-    else:
-        report = examine(subject, budget_seconds=BUDGET_SECONDS, progress=False)
     record_property("variant", variant)
     record_property("examined", (len(report.stage_of) - len(report.not_examined), len(report.not_examined)))
     return report
@@ -65,6 +53,15 @@ def test_a_healthy_case_is_silent(case: Case, kit: Kit, record_property) -> None
 
 def test_every_check_has_a_case_of_its_name() -> None:
     assert {c.name for c in all_checks()} == {c.name for c in CASES}
+
+
+def test_every_twin_and_every_absence_belongs_to_a_case() -> None:
+    names = {case.name for case in CASES}
+    for kit in kits():
+        twins = {case.name for case in discover(TWINS / kit.name)}
+        assert twins <= names
+        assert set(kit.absent) <= names
+        assert not twins & set(kit.absent)
 
 
 def test_every_case_can_be_built_by_some_kit() -> None:

@@ -14,6 +14,7 @@ from sleuth.adapters.keras import ADAPTER
 from sleuth.core.history import Seen
 from sleuth.core.observation import LossCall, Role, Step
 from sleuth.testing.conformance import rules
+from tests.adapters.keras_looks import LOOKS
 from tests.kits.keras_kit import KerasKit
 from tests.material import digits
 
@@ -74,6 +75,33 @@ def names_a_second_softmax() -> None:
     watch = sleuth.keras.Watch(directory=None, quiet=True, every=4)
     fit(model("softmax"), watch)
     assert watch.report().culprits[0].finding.name == "double-softmax"
+
+
+def looks_as_numpy_does() -> None:
+    for look in LOOKS:
+        look()
+
+
+def stops_before_bad_weights_are_written() -> None:
+    made = model()
+    good, steps = X.copy(), 4
+    good[32 * steps :] = np.nan
+    seen: list[list[np.ndarray]] = []
+
+    class Kept(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch, logs=None) -> None:
+            self.model.jax_state_sync()
+            seen.append([np.array(w) for w in self.model.get_weights()])
+
+    watch = sleuth.keras.Watch(directory=None, quiet=True, on_error="stop")
+    try:
+        made.fit(good, Y, batch_size=32, shuffle=False, verbose=0, callbacks=[Kept(), watch])
+    except sleuth.Stopped:
+        pass
+    else:
+        raise AssertionError("it went on")
+    assert len(seen) == steps
+    assert all(np.array_equal(a, b) for a, b in zip(seen[-1], made.get_weights(), strict=True))
 
 
 def keeps_every_rule() -> None:

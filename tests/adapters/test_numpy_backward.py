@@ -199,6 +199,32 @@ def test_gradients_that_zero_grad_resets_are_clear() -> None:
     assert judged(Subject(Cleared(), None, cross_entropy_with_gradient, 0.3)) == ([], {})
 
 
+class Emptied(Adding):
+    """A loop empties it in line, as `train` below does."""
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__(inputs, outputs)
+        self.grad_W, self.grad_b = np.zeros_like(self.W), np.zeros_like(self.b)
+        del self.dW, self.db
+
+    def backward(self, dout: np.ndarray) -> np.ndarray:
+        self.grad_W += self.x.T @ dout
+        self.grad_b += dout.sum(axis=0)
+        return dout @ self.W.T
+
+
+def train(network: list[Any], batches: list[np.ndarray]) -> None:
+    for x in batches:
+        for layer in network[::2]:
+            layer.grad_W[...] = 0
+            layer.grad_b = np.zeros_like(layer.b)
+            x = layer.forward(x)
+
+
+def test_gradients_that_a_line_of_the_loop_resets_are_clear() -> None:
+    assert judged(Subject([Emptied(64, 24), ReLU(), Emptied(24, 10)], None, cross_entropy_with_gradient, 0.3)) == ([], {})
+
+
 def test_a_cache_of_an_earlier_batch_is_told() -> None:
     (found,), _ = judged(Subject([Forgetful(64, 24), ReLU(), Dense(24, 10)], None, cross_entropy_with_gradient, 0.3))
     assert "answers for an earlier batch" in found.summary

@@ -13,7 +13,7 @@ import sleuth
 from sleuth import ByHand
 from sleuth.adapters.numpy import ADAPTER
 from sleuth.core.history import Seen
-from sleuth.core.observation import Frame, Role, Step
+from sleuth.core.observation import Frame, Phase, Role, Step
 from sleuth.live import Watch
 from tests.adapters import test_numpy_forms as forms
 from tests.adapters.test_numpy_forms import (
@@ -135,6 +135,12 @@ GIVES_NO_GRADIENTS = ("train-step", "layers-that-move")
 HAS_LAYERS = ("layers", "layers-that-move", "network")
 
 
+def arrays_of(model: Any) -> dict:
+    if isinstance(model, dict):
+        return model
+    return {f"{i}.{name}": getattr(model.layers[i], name) for i in (0, 2) for name in ("W", "b")}
+
+
 def watched(form: str, **options: Any) -> tuple[Watch, dict, dict]:
     make, given, loop = FORMS[form]
     alone = loop(make())
@@ -165,17 +171,22 @@ def test_every_form_is_heard_and_left_as_it_is(form: str) -> None:
 def test_what_is_recorded_is_what_numpy_says(form: str) -> None:
     make, given, loop = FORMS[form]
     model = make()
+    before = {k: np.array(v) for k, v in arrays_of(model).items()}
     watching = ADAPTER.watch(given(model), [0.3], every=1, overhead=0.02)
     watching.open()
     try:
         after = loop(model)
     finally:
         watching.close()
-    weight = [f for f in watching.drain() if isinstance(f, Frame) and f.role is Role.WEIGHT][-1]
-    for (path, found), (name, array) in zip(weight.statistics().items(), after.items(), strict=True):
+    frames = [f for f in watching.drain() if isinstance(f, Frame)]
+    first, last = (next(f for f in order if f.role is Role.WEIGHT) for order in (frames, reversed(frames)))
+    update = [f for f in frames if f.role is Role.UPDATE][-1]
+    for (path, found), (name, array) in zip(first.statistics().items(), before.items(), strict=True):
         assert path.endswith(name)
-        assert found.mean == pytest.approx(float(array.mean()), abs=1e-6 * float(np.abs(array).sum()))
         assert found.variance == pytest.approx(float(array.var()), rel=1e-6)
+    for (path, found), array in zip(last.statistics().items(), after.values(), strict=True):
+        moved = found.mean + update.statistics()[path].mean
+        assert moved == pytest.approx(float(array.mean()), abs=1e-6 * float(np.abs(array).sum()))
 
 
 def test_a_rate_that_is_too_high_is_named() -> None:
@@ -231,3 +242,61 @@ def test_a_loop_that_is_not_heard_is_told() -> None:
         cross_entropy(inner(params, X[:8])[0], Y[:8])
     assert any("inner() is not heard" in note for note in w.notes)
     assert any("no step was heard" in note for note in w.notes)
+
+
+def test_the_loss_and_the_rate_of_a_loop_that_keeps_them_in_variables_are_read() -> None:
+    params = weights()
+    told: list[float] = []
+
+    def loop() -> None:
+        learning_rate = 0.3
+        for x, y in batches():
+            scores, cache = forms.forward(params, x)
+            picked = scores[np.arange(len(y)), y]
+            loss = float(np.mean(np.log(np.exp(scores).sum(1)) - picked))
+            told.append(loss)
+            for name, gradient in forms.backward(params, cache, y).items():
+                params[name[1:]] -= learning_rate * gradient
+            learning_rate *= 0.99
+
+    watching = ADAPTER.watch(ByHand(params, **HAND), [], every=1, overhead=0.02)
+    watching.open()
+    try:
+        loop()
+    finally:
+        watching.close()
+    steps = [o for o in watching.drain() if isinstance(o, Step)]
+    assert [s.loss for s in steps[:-1]] == pytest.approx(told[: len(steps) - 1])
+    assert steps[1].lr == pytest.approx(0.3 * 0.99**2)
+
+
+def test_a_validation_between_steps_is_no_part_of_them() -> None:
+    params = weights()
+    told: list[float] = []
+    watching = ADAPTER.watch(ByHand(params, **HAND, update=forms.update), [0.3], every=1, overhead=0.02)
+    watching.open()
+    try:
+        for x, y in batches(8):
+            scores, cache = forms.forward(params, x)
+            told.append(float(forms.cross_entropy(scores, y)))
+            forms.update(params, forms.backward(params, cache, y), 0.3)
+            for rows in (slice(0, 50), slice(50, 100)):
+                forms.cross_entropy(forms.forward(params, X[rows])[0], Y[rows])
+    finally:
+        watching.close()
+    found = watching.drain()
+    assert [o.loss for o in found if isinstance(o, Step)] == pytest.approx(told)
+    assert [o.calls for o in found if isinstance(o, Phase)] == [2] * 8
+
+
+def test_gradients_that_the_loop_adds_up_and_never_empties_are_named() -> None:
+    params = weights()
+    summed = {f"d{name}": np.zeros_like(array) for name, array in params.items()}
+    with sleuth.watch(ByHand(params, **HAND, update=forms.update), 0.3, directory=None, quiet=True, every=4) as w:
+        for x, y in batches(120):
+            scores, cache = forms.forward(params, x)
+            forms.cross_entropy(scores, y)
+            for name, gradient in forms.backward(params, cache, y).items():
+                summed[name] = summed[name] + gradient
+            forms.update(params, summed, 0.3)
+    assert w.report().culprits[0].finding.name == "missing-zero-grad"

@@ -13,6 +13,9 @@ from tests.checks.trying import Outcome, attempt
 from tests.kits.torch_kit import TorchKit
 from tests.material import diabetes, digits
 
+# Minutes of training; the cases of these checks are tried every time.
+pytestmark = pytest.mark.long
+
 KIT = TorchKit()
 NAME = "weight-decay-too-strong"
 SGD, ADAM, ADAMW = torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW

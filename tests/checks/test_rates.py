@@ -12,6 +12,9 @@ from sleuth.probes.rates import smooth, suggest
 from tests.kits.torch_kit import TorchKit
 from tests.material import diabetes, digit_images, digits
 
+# Minutes of training; the cases of these checks are tried every time.
+pytestmark = pytest.mark.long
+
 KIT = TorchKit()
 NAMES = ["learning-rate-too-high", "learning-rate-too-low"]
 

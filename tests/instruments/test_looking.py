@@ -101,5 +101,5 @@ def test_models_of_a_framework_that_cannot_be_looked_at_say_so() -> None:
         def forward(self, x: np.ndarray) -> np.ndarray:
             return x
 
-    with pytest.raises(sleuth.UnusableInput, match="numpy cannot be looked at yet"):
-        sleuth.summary(Written(), (2, 3))
+    with pytest.raises(sleuth.UnusableInput, match="models of numpy have no attention that can be seen"):
+        sleuth.attention(Written(), (2, 3))

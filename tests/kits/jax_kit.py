@@ -1,7 +1,8 @@
 """The cases' parts in JAX: layers and models of Flax NNX, optimisers of optax, batches in NumPy as JAX users hand them on."""
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -9,11 +10,19 @@ import numpy as np
 import optax
 from flax import nnx
 
-from sleuth.testing import CannotBuild, Kit
+import sleuth
+from sleuth import Subject
+from sleuth.testing import CannotBuild, Kit, Loop, Training
+from tests.kits.jax_absent import ABSENT
 from tests.kits.jax_layers import FUNCTIONS, LAYERS, Conv2d, Offset
+from tests.kits.loops import Loader, batches
 
 # Small models run faster in the thread that asks for them.
 jax.config.update("jax_cpu_enable_async_dispatch", False)
+# Most of a case's time is compilation, and the next run compiles the same.
+jax.config.update("jax_compilation_cache_dir", str(Path(__file__).parents[2] / ".pytest_cache" / "jax"))
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
 ACTIVATIONS = {"relu": nnx.relu, "sigmoid": nnx.sigmoid, "tanh": nnx.tanh, "gelu": nnx.gelu}
 
@@ -68,27 +77,10 @@ def weighted(weight: np.ndarray | None = None, label_smoothing: float = 0.0, ign
     return weighted_cross_entropy
 
 
-class Loader:
-    """Can be read again and again; shuffles anew at each pass."""
-
-    def __init__(self, x: np.ndarray, y: np.ndarray, batch_size: int, shuffle: bool) -> None:
-        self.x, self.y = x, y
-        self.batch_size, self.shuffle = batch_size, shuffle
-        self.rng = np.random.default_rng(0)
-
-    def __len__(self) -> int:
-        return -(-len(self.x) // self.batch_size)
-
-    def __iter__(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        order = self.rng.permutation(len(self.x)) if self.shuffle else np.arange(len(self.x))
-        for start in range(0, len(order), self.batch_size):
-            rows = order[start : start + self.batch_size]
-            yield self.x[rows], self.y[rows]
-
-
 class JaxKit(Kit):
     name = "jax"
     quick = frozenset({"double-softmax", "labels-misaligned", "vanishing-gradients"})
+    absent: ClassVar = ABSENT
 
     @property
     def rngs(self) -> nnx.Rngs:
@@ -156,3 +148,29 @@ class JaxKit(Kit):
             options |= {"b1": betas[0], "b2": betas[1]}
         made = {"adam": optax.adam, "sgd": optax.sgd}[name](lr, **options)
         return optax.chain(optax.add_decayed_weights(decay), made) if decay else made
+
+    def loop(self, training: Training) -> Loop:
+        subject = training.subject
+        model, optimiser = subject.model, nnx.Optimizer(subject.model, subject.optimizer, wrt=nnx.Param)
+
+        @nnx.jit
+        def step(model: nnx.Module, optimiser: nnx.Optimizer, batch: Any) -> jax.Array:
+            value, gradients = nnx.value_and_grad(lambda model: _loss(subject, model, batch))(model)
+            optimiser.update(model, gradients)
+            return value
+
+        def run(w: Any) -> None:
+            watched = sleuth.watch_step(step)
+            model.train()
+            for batch in batches(subject, training.steps):
+                watched(model, optimiser, batch)
+            watched.close()
+
+        return Loop(model, [optimiser], run, training.options)
+
+
+def _loss(subject: Subject, model: Any, batch: Any) -> jax.Array:
+    if subject.step is not None:
+        return subject.step(model, batch)
+    x, y = batch
+    return subject.loss(model(x), y)

@@ -1,8 +1,8 @@
 """The cases' parts in Keras, on whichever backend Keras was started with."""
 
 import os
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 os.environ.setdefault("KERAS_BACKEND", "torch")
 
@@ -11,7 +11,8 @@ import numpy as np
 from keras import layers, ops
 
 from sleuth.adapters.keras.backend import values
-from sleuth.testing import CannotBuild, Kit
+from sleuth.testing import CannotBuild, Kit, Loop, Training
+from tests.kits.loops import Loader, batches
 
 LOSSES = {
     "cross-entropy": lambda ignore_index=None: keras.losses.SparseCategoricalCrossentropy(True, ignore_class=ignore_index),
@@ -22,23 +23,6 @@ LOSSES = {
 }
 OPTIMISERS = {"adam": keras.optimizers.Adam, "sgd": keras.optimizers.SGD}
 FIRST = "channels_first"  # the cases' images are (samples, channels, height, width)
-
-
-class Loader:
-    """Batches of a pair of arrays, in the backend's own arrays; dtypes are kept where the backend has them."""
-
-    def __init__(self, x: np.ndarray, y: np.ndarray, batch_size: int, shuffle: bool) -> None:
-        self.x, self.y, self.batch_size, self.shuffle = x, y, batch_size, shuffle
-        self.generator = np.random.default_rng(0)
-
-    def __len__(self) -> int:
-        return -(-len(self.x) // self.batch_size)
-
-    def __iter__(self) -> Iterator[tuple[Any, Any]]:
-        order = self.generator.permutation(len(self.x)) if self.shuffle else np.arange(len(self.x))
-        for start in range(0, len(order), self.batch_size):
-            rows = order[start : start + self.batch_size]
-            yield self.x[rows], self.y[rows]
 
 
 class Log(layers.Layer):
@@ -144,6 +128,22 @@ class KerasKit(Kit):
     name = "keras"
     # A step of a small model takes Keras ten times as long as torch.
     quick = frozenset({"double-softmax", "forward-fails"})
+    absent: ClassVar[Mapping[str, str]] = {
+        "checkpoint-does-not-fit": "a file of weights numbers its variables: load_weights says which layer it cannot fill, not "
+        "what the file holds instead",
+        "precision-lost": "Adam adds 1e-7, which float16 still holds: a model in float16 learned as well as one in float32",
+        "accumulation-not-scaled": "gradient_accumulation_steps of an optimiser divides by itself; in a loop of one's own it is "
+        "not heard which loss each backward was given",
+        "clipping-misplaced": "clipping is a setting of the optimiser (clipnorm, clipvalue): it has no place of its own",
+        "gradients-erased": "an optimiser refuses to step without gradients: ValueError, No gradients provided for any variable",
+        "graph-retained": "fit keeps numbers, not losses with their graph; in a loop of one's own graphs are not followed",
+        "hidden-state-not-detached": "stateful=True keeps the state in a variable, which holds no history",
+        "host-synchronises": "fit itself reads the metrics of every batch; which calls wait for a device is not heard",
+        "input-dtype": "a layer casts its input to its own dtype (autocast)",
+        "scheduler-before-optimiser": "a LearningRateSchedule is a function of optimizer.iterations: nobody steps it",
+        "unregistered-layers": "Keras tracks layers in attributes, lists, tuples and dicts by itself",
+        "workers-repeat-augmentation": "PyDataset has no public way to start its workers apart from fit",
+    }
 
     def linear(self, inputs: int, outputs: int, bias: bool = True) -> layers.Layer:
         layer = layers.Dense(outputs, use_bias=bias)
@@ -190,10 +190,11 @@ class KerasKit(Kit):
         return keras.Sequential(list(parts))
 
     def weights(self, layer: layers.Layer) -> np.ndarray:
-        return np.array(values(layer.kernel)).T
+        kernel = np.array(values(layer.kernel))
+        return kernel.T if kernel.ndim == 2 else np.moveaxis(kernel, (-1, -2), (0, 1))
 
     def set_weights(self, layer: layers.Layer, weight: np.ndarray, bias: np.ndarray | None = None) -> None:
-        layer.kernel.assign(weight.T)
+        layer.kernel.assign(weight.T if weight.ndim == 2 else np.moveaxis(weight, (0, 1), (-1, -2)))
         if bias is not None:
             layer.bias.assign(bias)
 
@@ -207,3 +208,20 @@ class KerasKit(Kit):
         made = OPTIMISERS[name](learning_rate=float(lr), **options)
         made.build(model.trainable_variables)
         return made
+
+    def loop(self, training: Training) -> Loop:
+        subject, model = training.subject, training.subject.model
+        if subject.step is not None:
+            raise CannotBuild("a step of one's own is a train_step in Keras: it has a twin")
+        model.compile(optimizer=subject.optimizer, loss=_compiled(subject.loss))
+
+        def run(w: object) -> None:
+            stream = (batch for batch in batches(subject, training.steps))  # Keras takes generators, no other iterators
+            model.fit(stream, steps_per_epoch=training.steps, shuffle=False, verbose=0)
+
+        return Loop(model, [subject.optimizer], run, training.options)
+
+
+def _compiled(loss: Any) -> Any:
+    """As `compile` takes it: the target first."""
+    return loss.loss if isinstance(loss, Of) else lambda target, output: loss(output, target)

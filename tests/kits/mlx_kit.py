@@ -1,14 +1,16 @@
 """The cases' parts in MLX."""
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
 
 import mlx.core as mx
 import mlx.nn as nn
 import mlx.optimizers as optim
 import numpy as np
 
-from sleuth.testing import CannotBuild, Kit
+from sleuth.core.subject import call_model, take_apart
+from sleuth.testing import CannotBuild, Kit, Loop, Training
+from tests.kits.loops import Loader, batches
 
 # Else MLX has a C++ compiler translate each activation, which takes longer than the tests.
 mx.disable_compile()
@@ -172,31 +174,27 @@ LOSSES: dict[str, Callable[..., Any]] = {
 }
 
 
-class Loader:
-    """MLX has none of its own: batches of arrays, shuffled anew at each pass."""
-
-    def __init__(self, x: np.ndarray, y: np.ndarray, batch_size: int, shuffle: bool) -> None:
-        self.x, self.y = x, y
-        self.batch_size, self.shuffle = batch_size, shuffle
-        self.rng = np.random.default_rng(0)
-
-    def __len__(self) -> int:
-        return -(-len(self.x) // self.batch_size)
-
-    def __iter__(self) -> Iterator[tuple[mx.array, mx.array]]:
-        order = self.rng.permutation(len(self.x)) if self.shuffle else np.arange(len(self.x))
-        for start in range(0, len(order), self.batch_size):
-            rows = order[start : start + self.batch_size]
-            yield _array(self.x[rows]), _array(self.y[rows])
-
-
 def _array(values: np.ndarray) -> mx.array:
     return mx.array(values, mx.float64) if values.dtype == np.float64 else mx.array(values)
 
 
 class MlxKit(Kit):
     name = "mlx"
-    quick = frozenset({"double-softmax", "labels-misaligned", "vanishing-gradients"})
+    quick = frozenset({"clipping-misplaced", "double-softmax", "graph-retained", "labels-misaligned", "vanishing-gradients"})
+    absent: ClassVar[Mapping[str, str]] = {
+        "gradients-erased": "there is no zero_grad: nn.value_and_grad returns the gradients, and nothing clears them",
+        "hidden-state-not-detached": "nn.value_and_grad differentiates only what happens inside its function: a state from an "
+        "earlier batch is a constant there",
+        "host-synchronises": "it needs the GPU of Apple silicon; on a CPU, whoever reads a value waits for nobody else",
+        "missing-zero-grad": "nn.value_and_grad returns new gradients every time: nothing piles up",
+        "out-of-memory": "on a CPU, MLX 0.32 does not raise when there is no memory: the process ends with a segmentation fault",
+        "parameters-not-optimised": "an optimiser of MLX holds no parameters: it changes whatever it is given gradients of",
+        "scheduler-before-optimiser": "a schedule is a function of the steps that the optimiser has taken: nobody steps it",
+        "validation-builds-graph": "MLX records nothing for a gradient outside nn.value_and_grad: there is no no_grad to forget",
+        "waiting-for-data": "MLX has no loader of its own: batches come from plain Python iterables, and the time that one takes "
+        "is not told apart from what else a loop does between two steps",
+        "workers-repeat-augmentation": "MLX has no loader with worker processes",
+    }
 
     def linear(self, inputs: int, outputs: int, bias: bool = True) -> nn.Module:
         return nn.Linear(inputs, outputs, bias=bias)
@@ -216,15 +214,19 @@ class MlxKit(Kit):
         return nn.Sequential(*layers)
 
     def weights(self, layer: nn.Module) -> np.ndarray:
+        if isinstance(layer, nn.Sequential):
+            return np.moveaxis(np.array(layer.layers[1].weight), -1, 1)
         return np.array(layer.weight)
 
     def set_weights(self, layer: nn.Module, weight: np.ndarray, bias: np.ndarray | None = None) -> None:
+        if isinstance(layer, nn.Sequential):  # a convolution behind its ChannelsLast
+            layer, weight = layer.layers[1], np.moveaxis(weight, 1, -1)
         layer.weight = mx.array(np.ascontiguousarray(weight), mx.float32)
         if bias is not None:
             layer.bias = mx.array(bias, mx.float32)
 
     def loader(self, x: np.ndarray, y: np.ndarray, batch_size: int = 32, shuffle: bool = True) -> Loader:
-        return Loader(x, y, batch_size, shuffle)
+        return Loader(x, y, batch_size, shuffle, _array)
 
     def loss(self, name: str, **options: Any) -> Any:
         try:
@@ -236,3 +238,23 @@ class MlxKit(Kit):
         if name == "sgd":
             return optim.SGD(lr, **options)
         return optim.AdamW(lr, bias_correction=True, **options) if options else optim.Adam(lr, bias_correction=True)
+
+    def loop(self, training: Training) -> Loop:
+        subject = training.subject
+        model, optimiser = subject.model, subject.optimizer
+
+        def loss_fn(*batch: Any) -> mx.array:
+            if subject.step is not None:
+                return subject.step(model, batch)
+            parts = take_apart(batch, subject.split)
+            return subject.loss(call_model(model, model.__call__, parts.inputs), parts.target)
+
+        def run(w: object) -> None:
+            model.train()
+            loss_and_grad = nn.value_and_grad(model, loss_fn)
+            for batch in batches(subject, training.steps):
+                loss, gradients = loss_and_grad(*batch)
+                optimiser.update(model, gradients)
+                mx.eval(loss, model.parameters(), optimiser.state)
+
+        return Loop(model, [optimiser], run, training.options)

@@ -1,12 +1,12 @@
 """The cases' parts written by hand in NumPy: losses return their value and gradient, optimisers change arrays in place."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from sleuth.testing import CannotBuild, Kit
+from sleuth.testing import CannotBuild, Kit, Loop, Training
 from tests.kits import numpy_layers as by_hand
+from tests.kits.loops import Loader, batches
 
 ACTIVATIONS = {"relu": by_hand.ReLU, "sigmoid": by_hand.Sigmoid, "tanh": by_hand.Tanh, "gelu": by_hand.GELU}
 LAYERS = {
@@ -157,26 +157,21 @@ class Adam:
 OPTIMISERS = {"adam": Adam, "sgd": SGD}
 
 
-class Loader:
-    """Can be read again and again; shuffles anew at each pass."""
-
-    def __init__(self, x: np.ndarray, y: np.ndarray, batch_size: int, shuffle: bool) -> None:
-        self.x, self.y = x, y
-        self.batch_size, self.shuffle = batch_size, shuffle
-        self.rng = np.random.default_rng(0)
-
-    def __len__(self) -> int:
-        return -(-len(self.x) // self.batch_size)
-
-    def __iter__(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        order = self.rng.permutation(len(self.x)) if self.shuffle else np.arange(len(self.x))
-        for start in range(0, len(order), self.batch_size):
-            rows = order[start : start + self.batch_size]
-            yield self.x[rows], self.y[rows]
+NO_GRAPH = "NumPy records no graph of what was computed: backward is a function of yours that keeps what it needs itself"
+ABSENT = {
+    "graph-retained": NO_GRAPH,
+    "hidden-state-not-detached": f"{NO_GRAPH}; a state that is carried on is an array without a history",
+    "validation-builds-graph": NO_GRAPH,
+    "host-synchronises": "NumPy computes on the host: there is no device to wait for",
+    "workers-repeat-augmentation": "NumPy has no loader with worker processes: batches come from arrays and generators",
+    "scheduler-before-optimiser": "NumPy has no schedulers: a rate is a number that the loop changes where it stands",
+    "double-precision": "float64 is the precision that NumPy makes arrays in: a model in it is as NumPy made it, and no slip",
+}
 
 
 class NumpyKit(Kit):
     name = "numpy"
+    absent = ABSENT
     quick = frozenset({"double-softmax", "forward-fails", "gradient-wrong", "labels-misaligned", "vanishing-gradients"})
 
     def linear(self, inputs: int, outputs: int, bias: bool = True) -> by_hand.Linear:
@@ -217,3 +212,15 @@ class NumpyKit(Kit):
 
     def optimiser(self, model: Any, name: str = "adam", lr: float = 1e-3, **options: Any) -> Any:
         return OPTIMISERS[name](model.parameters(), lr=lr, **options)
+
+    def loop(self, training: Training) -> Loop:
+        subject = training.subject
+        model, loss, optimiser = subject.model, subject.loss, subject.optimizer
+
+        def run(w: object) -> None:
+            with np.errstate(all="ignore"):  # of what overflows NumPy would warn
+                for x, y in batches(subject, training.steps):
+                    _, gradient = loss(model.forward(x), y)
+                    optimiser.step(model.backward(gradient))
+
+        return Loop(model, [optimiser], run, training.options)

@@ -7,7 +7,10 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from sleuth.testing import CannotBuild, Kit
+from sleuth import Subject
+from sleuth.core.subject import call_model, take_apart
+from sleuth.testing import CannotBuild, Kit, Loop, Training
+from tests.kits.loops import batches
 
 ACTIVATIONS = {"relu": nn.ReLU, "sigmoid": nn.Sigmoid, "tanh": nn.Tanh, "gelu": nn.GELU}
 LAYERS = {
@@ -116,6 +119,7 @@ OWN_LAYERS = {"offset": Offset, "waves": Waves, "mean": Mean, "standardise": Sta
 
 class TorchKit(Kit):
     name = "torch"
+    own_loader = True
 
     def linear(self, inputs: int, outputs: int, bias: bool = True) -> nn.Module:
         return nn.Linear(inputs, outputs, bias=bias)
@@ -159,3 +163,23 @@ class TorchKit(Kit):
 
     def optimiser(self, model: nn.Module, name: str = "adam", lr: float = 1e-3, **options: Any) -> torch.optim.Optimizer:
         return OPTIMISERS[name](model.parameters(), lr=lr, **options)
+
+    def loop(self, training: Training) -> Loop:
+        subject = training.subject
+        model, optimiser = subject.model, subject.optimizer
+
+        def run(w: object) -> None:
+            model.train()
+            for batch in batches(subject, training.steps):
+                optimiser.zero_grad()
+                _loss(subject, batch).backward()
+                optimiser.step()
+
+        return Loop(model, [optimiser], run, training.options)
+
+
+def _loss(subject: Subject, batch: Any) -> torch.Tensor:
+    if subject.step is not None:
+        return subject.step(subject.model, batch)
+    parts = take_apart(batch, subject.split)
+    return subject.loss(call_model(subject.model, subject.model.forward, parts.inputs), parts.target)

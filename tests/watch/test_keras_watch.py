@@ -12,7 +12,7 @@ from keras import layers
 
 import sleuth
 from sleuth.core.history import Seen
-from sleuth.core.observation import Architecture, Evaluation, LossCall, Role, Step
+from sleuth.core.observation import Architecture, Evaluation, LossCall, Role, Split, Step
 from tests.material import digits
 
 X, Y = (a[:320] for a in digits())
@@ -105,3 +105,42 @@ def test_an_exception_in_a_step_comes_through_unchanged_and_ends_the_watch() -> 
     assert torch.Tensor.backward is before
     assert watch.watch is not None
     assert watch.watch.watching.steps == 3
+
+
+def test_a_watch_as_a_context_around_fit_sees_the_validation_by_itself() -> None:
+    made = model()
+    with sleuth.watch(made, directory=None, quiet=True) as w:
+        history, _ = fit(made)
+    assert w.watching.trouble is None
+    logged = [e.metrics["loss"] for e in Seen(w._engine.history).all(Evaluation) if e.split is Split.VALIDATION]
+    assert logged == pytest.approx(history["val_loss"])
+
+
+def test_a_loop_without_fit_is_watched_too() -> None:
+    made, optimiser = model(), keras.optimizers.SGD(0.1)
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    with sleuth.watch(made, optimiser, directory=None, quiet=True, every=2) as w:
+        for start in range(0, 320, 32):
+            made.zero_grad()
+            loss(Y[start : start + 32], made(X[start : start + 32], training=True)).backward()
+            weights = list(made.trainable_weights)
+            with torch.no_grad():
+                optimiser.apply([v.value.grad for v in weights], weights)
+    steps = Seen(w._engine.history).all(Step)
+    assert [s.step for s in steps] == list(range(10))
+    assert all(s.calls == ("zero_grad", "forward", "backward", "step") and s.loss is not None for s in steps)
+    assert all(w._engine.history.has(what) for what in (Role.ACTIVATION, Role.GRADIENT, Role.UPDATE, LossCall))
+
+
+def test_stop_comes_before_bad_weights_are_written() -> None:
+    made, bad = model(), X.copy()
+    bad[32 * 4 :] = np.nan
+    seen: list[list[np.ndarray]] = []
+    kept = keras.callbacks.LambdaCallback(
+        on_train_batch_end=lambda batch, logs: seen.append([np.array(v.value.detach()) for v in made.trainable_weights])
+    )
+    with pytest.raises(sleuth.Stopped), sleuth.watch(made, directory=None, quiet=True, on_error="stop"):
+        made.fit(bad, Y, batch_size=32, shuffle=False, verbose=0, callbacks=[kept])
+    assert len(seen) == 4
+    after = [np.array(v.value.detach()) for v in made.trainable_weights]
+    assert all(np.array_equal(a, b) for a, b in zip(seen[-1], after, strict=True))

@@ -41,8 +41,10 @@ def _why_not(a: Unit, b: Unit) -> str | None:
 def read(side: Side, unit: Unit, bench: Bench | None = None) -> dict[str, np.ndarray]:
     bench = bench or side.bench
     held = side.adapter.statistics(bench) if unit.statistics and isinstance(side.adapter, Lends) else {}
-    arrays = {r: held[p] if r in unit.statistics else bench.parameter(p) for r, p in unit.tensors.items()}
-    return {role: np.array(side.adapter.values(array), np.float64) for role, array in arrays.items()}
+    return {
+        role: np.array(side.adapter.values(held[path]), np.float64) if role in unit.statistics else side.value(path, bench)
+        for role, path in unit.tensors.items()
+    }
 
 
 def carry(first: Side, other: Side, pairs: list[Twin]) -> list[str]:
@@ -63,7 +65,7 @@ def carry(first: Side, other: Side, pairs: list[Twin]) -> list[str]:
 def _write(side: Side, unit: Unit, tensors: Mapping[str, np.ndarray]) -> None:
     for role, values in tensors.items():
         if role not in unit.statistics:
-            side.bench.write(unit.tensors[role], values)
+            side.write(unit.tensors[role], values)
         elif isinstance(side.adapter, Lends):
             side.adapter.write_statistic(side.bench, unit.tensors[role], values)
 

@@ -67,7 +67,7 @@ def pair_of(first: Side, other: Side, names: Mapping[str, str] | None = None, ca
     rows = [row for row, _, _ in joined.layers]
     reasons: list[Reason] = []
     tried: list[str] = []
-    notes = list(joined.notes)
+    notes = [*joined.notes, *_heads(joined)]
     if joined.parted is not None:
         reasons, tried = layer_reasons(joined, joined.parted)
     rows += pairing.output_rows(joined)
@@ -113,6 +113,14 @@ def _learning(joined: Joined, parted: bool, notes: list[str]) -> tuple[list[Row]
     return rows, *why
 
 
+def _heads(joined: Joined) -> list[str]:
+    """The weights of an attention do not tell into how many heads they are split."""
+    sides = joined.first, joined.other
+    mine, yours = ([x for x in s.architecture.layers if x.family == "attention" and "heads" in x.settings] for s in sides)
+    apart = [(a, b) for a, b in zip(mine, yours, strict=False) if a.settings["heads"] != b.settings["heads"]]
+    return [f"{a.path} has {a.settings['heads']} heads, {b.path} has {b.settings['heads']}" for a, b in apart]
+
+
 def _options(joined: Joined) -> list[str]:
     """Settings that show only after several steps."""
     mine, yours = (dict(side.settings.optimiser_options) for side in (joined.first, joined.other))
@@ -129,7 +137,7 @@ def _pair(joined: Joined, rows: list[Row], reasons: list[Reason], tried: list[st
     carried = sum(len(t.first.tensors) - len(t.first.statistics) for t in joined.twins if t.first.path not in failed)
     wide = all(w.bench is not None for w in joined.wide)
     whys = {f"no float64 for {s.name}: {w.reason}" for s, w in zip((first, other), joined.wide, strict=True) if w.bench is None}
-    total = sum(p.tied_to is None for p in first.architecture.parameters)
+    total = sum(p.tied_to is None for p in first.parameters)
     apart = any(row.differs for row in rows)
     status = UNKNOWN if problems and apart else DIFFERS if apart else SAME
     if joined.match.guessed and apart:

@@ -66,7 +66,9 @@ def _values(side: Side, adapter: Overhears, bench: Bench) -> list[Value]:
         if values.dtype.kind == "f":
             found.append(Value(heard.path, heard.kind, heard.activation, heard.unit_axis, values, size=values.size))
 
-    with adapter.overheard(bench, lambda path, plain: plain, hear):
+    # What an attention is made of says less than what comes out of it, and is not called alike everywhere.
+    whole = {layer.path for layer in side.architecture.layers if layer.family == "attention"}
+    with adapter.overheard(bench, lambda path, plain: plain or path in whole, hear):
         bench.forward(side.batch.inputs)
     return found
 

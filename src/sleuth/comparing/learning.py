@@ -111,7 +111,8 @@ def _by_path(side: Side, wide: Bench | None, training: bool) -> dict[str, np.nda
     try:
         bench.set_training(training)
         found = bench.gradients(side.batch).by_path
-        return {p: None if g is None else np.array(side.adapter.values(g), np.float64) for p, g in found.items()}
+        own = {p: None if g is None else np.array(side.adapter.values(g), np.float64) for p, g in found.items()}
+        return side.with_pieces(own)
     finally:
         bench.restore(before)
         side.as_compared(bench)

@@ -39,6 +39,11 @@ def match(first: Sequence[Unit], other: Sequence[Unit], names: Mapping[str, str]
         if len(same) == 1:
             take(a, same[0])
     guessed = False
+    for a in list(mine):
+        # Frameworks that sort their names put the key before the query.
+        same = [b for b in yours if a.part and b.part == a.part and _size(a) == _size(b)]
+        if same:
+            take(a, same[0])
     for size in dict.fromkeys(_size(a) for a in mine):
         alike, others = _ordered(mine, size), _ordered(yours, size)
         guessed |= len(alike) > 1 and len(others) > 1

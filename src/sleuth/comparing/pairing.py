@@ -11,7 +11,7 @@ from sleuth.comparing.heard import Value, aligned, listen
 from sleuth.comparing.looking import Look, Wide, explained, look, widened
 from sleuth.comparing.matching import Match, match
 from sleuth.comparing.result import Row
-from sleuth.comparing.side import Side, turns
+from sleuth.comparing.side import Side, runs, turns
 from sleuth.comparing.unit import units_of
 
 # Weights that two initialisers draw this much wider or narrower are drawn by different rules.
@@ -86,10 +86,9 @@ def _turned(joined: Joined) -> Joined:
     if best.parted == 0:
         for batch in turns(joined.other.batch):
             other = replace(joined.other, batch=batch)
-            try:
-                found = _joined(joined.first, other, best.twins, best.match, best.notes, True)
-            except Exception:  # not the form that it takes
+            if not runs(other, batch):
                 continue
+            found = _joined(joined.first, other, best.twins, best.match, best.notes, True)
             note = f"{other.name} was given the images with their channels at the other end"
             best = _closer(best, replace(found, notes=(*found.notes, note)))
     if best is not joined and best.twins is joined.twins:

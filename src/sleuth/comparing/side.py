@@ -1,16 +1,17 @@
 """One of the models that are compared: on a bench of its own, with the batch in the form that it takes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from sleuth.comparing.pieces import Piece, pieces_of
 from sleuth.core.adapter import Adapter, Bench, Describes, Lends, Steps
 from sleuth.core.errors import Unsupported, UnusableInput
-from sleuth.core.observation import Architecture, Settings
+from sleuth.core.observation import Architecture, Parameter, Settings
 from sleuth.core.subject import Parts, Subject
 from sleuth.core.tree import leaves, map_arrays
 
@@ -28,6 +29,8 @@ class Side:
     settings: Settings
     batch: Parts
     training: bool = False  # the mode that layers are compared in
+    parameters: tuple[Parameter, ...] = ()  # as all frameworks could hold them
+    pieces: Mapping[str, Piece] = field(default_factory=dict)  # of those that this one holds otherwise
 
     @property
     def epsilon(self) -> float:
@@ -51,6 +54,32 @@ class Side:
     def has_loss(self) -> bool:
         return self.settings.loss is not None or self.subject.loss is not None or self.subject.step is not None
 
+    def value(self, path: str, bench: Bench | None = None) -> np.ndarray:
+        """Of a parameter, or of a piece."""
+        piece = self.pieces.get(path)
+        bench = bench or self.bench
+        if piece is None:
+            return self._own(path, bench)
+        found = piece.gathered({source: self._own(source, bench) for source in piece.sources})
+        assert found is not None
+        return found
+
+    def _own(self, path: str, bench: Bench) -> np.ndarray:
+        return np.array(self.adapter.values(bench.parameter(path)), np.float64)
+
+    def write(self, path: str, values: np.ndarray) -> None:
+        piece = self.pieces.get(path)
+        if piece is None:
+            self.bench.write(path, values)
+            return
+        own = {source: self._own(source, self.bench) for source in piece.sources}
+        for source, part in piece.scattered(values, own):
+            self.bench.write(source, part)
+
+    def with_pieces(self, arrays: Mapping[str, np.ndarray | None]) -> dict[str, np.ndarray | None]:
+        """Arrays by parameter, such as gradients, and beside them those of the pieces."""
+        return {**arrays, **{path: piece.gathered(arrays) for path, piece in self.pieces.items()}}
+
     def outputs(self, bench: Bench | None = None) -> list[np.ndarray]:
         """Of the model as a whole, each array that it returns."""
         output = (bench or self.bench).forward(self.batch.inputs)
@@ -66,7 +95,8 @@ def opened(name: str, adapter: Adapter, subject: Subject, batch: Parts) -> Itera
         stack.enter_context(adapter.preserve(subject))
         architecture, settings = adapter.architecture(subject), adapter.settings(subject)
         bench = stack.enter_context(adapter.bench(subject))
-        side = Side(name, adapter, subject, bench, architecture, settings, batch)
+        parameters, pieces = pieces_of(architecture)
+        side = Side(name, adapter, subject, bench, architecture, settings, batch, parameters=parameters, pieces=pieces)
         yield replace(side, batch=_in_its_form(side, batch))
 
 
@@ -100,7 +130,7 @@ def _in_its_form(side: Side, batch: Parts) -> Parts:
         raise UnusableInput(f"{side.name} cannot be run: {error}.") from None
     except Exception as error:
         for turned in turns(plain):
-            if _runs(side, turned):
+            if runs(side, turned):
                 return turned
         line = str(error).splitlines()
         raise CannotRun(f"{type(error).__name__}: {line[0] if line else ''}") from None
@@ -120,7 +150,7 @@ def turns(batch: Parts) -> Iterator[Parts]:
             yield Parts(inputs, batch.target, map_arrays(batch.raw, turn, _is_array))
 
 
-def _runs(side: Side, batch: Parts) -> bool:
+def runs(side: Side, batch: Parts) -> bool:
     try:
         side.bench.forward(batch.inputs)
     except Exception:

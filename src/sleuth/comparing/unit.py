@@ -5,9 +5,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from sleuth.comparing.pieces import part_of_attention
 from sleuth.comparing.side import Side
 from sleuth.core.adapter import Lends
-from sleuth.core.observation import Parameter
+from sleuth.core.observation import Layer, Parameter
 
 NORMS = ("batchnorm", "norm")
 # The last word of a parameter's path → what it does. Vectors that no name explains are biases, larger arrays weights.
@@ -36,6 +37,7 @@ class Unit:
     tensors: Mapping[str, str] = field(default_factory=dict)  # role → path
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # role → shape
     statistics: frozenset[str] = frozenset()  # roles that are kept beside the parameters
+    part: str = ""  # of an attention: query, key, value or out
 
     def leaf(self, role: str) -> str:
         return re.split(r"[./]", self.tensors[role])[-1]
@@ -44,21 +46,28 @@ class Unit:
 def units_of(side: Side) -> tuple[Unit, ...]:
     layers = {layer.path: layer for layer in side.architecture.layers}
     found: list[Unit] = []
-    for parameter in _together(side.architecture.parameters):
+    for parameter in _together(side.parameters):
         if parameter.tied_to is not None:
             continue
         layer = layers.get(parameter.layer)
         begun = found[-1] if found else None
         kind, settings = (layer.kind, layer.settings) if layer is not None else ("", {})
+        if parameter.path in side.pieces:
+            settings = {}  # they speak of what it is made of
         family = _family(parameter.family if layer is None else layer.family, kind)
         role = _role(parameter, family)
         if begun is None or parameter.layer != begun.path or role in begun.tensors or _begins(parameter, begun):
-            begun = Unit(parameter.layer, family, kind, settings)
+            begun = Unit(parameter.layer, family, kind, settings, part=_part(parameter.layer, layers))
             found.append(begun)
         tensors, shapes = {**begun.tensors, role: parameter.path}, {**begun.shapes, role: parameter.shape}
         found[-1] = replace(begun, tensors=tensors, shapes=shapes)
     named = [replace(u, path=next(iter(u.tensors.values()))) if u.path.startswith("#") else u for u in found]
     return tuple(_with_statistics(side, named))
+
+
+def _part(path: str, layers: Mapping[str, Layer]) -> str:
+    holder = layers.get(path.rpartition(".")[0])
+    return part_of_attention(path) if holder is not None and holder.family == "attention" else ""
 
 
 def _together(parameters: tuple[Parameter, ...]) -> list[Parameter]:

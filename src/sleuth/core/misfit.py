@@ -62,14 +62,19 @@ def _prefixed(missing: list[Entry], unexpected: list[Entry]) -> tuple[str, bool,
     return None
 
 
+def _call(owner: str, misfit: Misfit, state: str, *, strict: bool = True) -> str:
+    given = f"list({state}.items())" if misfit.pairs else state
+    return f"{owner}.{misfit.verb}({given}{'' if strict else ', strict=False'})"
+
+
 def _prefix(misfit: Misfit, prefix: str, extra: bool, count: int) -> Reason:
     if extra:
         what = f"names in the checkpoint begin with {prefix!r}{_by(prefix)}, and those of {misfit.into} do not"
         load = f"{{k.removeprefix({prefix!r}): v for k, v in {_items(misfit)}}}"
-        return Reason("prefix", count, what, f"Take the prefix away: {misfit.owner}.load_state_dict({load})")
+        return Reason("prefix", count, what, f"Take the prefix away: {_call(misfit.owner, misfit, load)}")
     what = f"names in {misfit.into} begin with {prefix!r}{_by(prefix)}, and those of the checkpoint do not"
     inner = f"{misfit.owner}.{prefix.rstrip('.')}"
-    return Reason("prefix", count, what, f"Load it into what is inside: {inner}.load_state_dict({misfit.state})")
+    return Reason("prefix", count, what, f"Load it into what is inside: {_call(inner, misfit, misfit.state)}")
 
 
 def _prefixes(names: set[str]) -> Iterator[str]:
@@ -105,7 +110,7 @@ def _width(misfit: Misfit, pairs: list[tuple[Entry, Entry]]) -> Reason:
         build += f" ({saved.shape[0]} instead of {own.shape[0]} in {layers[0]})"
     starts = ", ".join(repr(f"{layer}.") for layer in layers[:SHOWN])
     cure = f"{{k: v for k, v in {_items(misfit)} if not k.startswith(({starts},))}}"
-    few = f"; to leave {_few(layers, SHOWN)} out and train that anew: {misfit.owner}.load_state_dict({cure}, strict=False)"
+    few = f"; to leave {_few(layers, SHOWN)} out and train that anew: {_call(misfit.owner, misfit, cure, strict=False)}"
     return Reason("width", len(pairs), what, build + (few if len(layers) <= SHOWN else ""))
 
 
@@ -142,10 +147,8 @@ def _renaming(misfit: Misfit, renamed: list[tuple[str, str]]) -> Reason:
     pairs = [f"{one.rstrip('.')} is {other.rstrip('.')} in the model" for one, other in heads]
     what = f"{counted(len(renamed), 'tensor')} under other names: {_few(pairs, SHOWN)}"
     rename = "next((new + k.removeprefix(old) for old, new in renamed.items() if k.startswith(old)), k)"
-    fix = (
-        f"Rename them as you load: renamed = {{{table}{more}}}; "
-        f"{misfit.owner}.load_state_dict({{{rename}: v for k, v in {_items(misfit)}}})"
-    )
+    load = f"{{{rename}: v for k, v in {_items(misfit)}}}"
+    fix = f"Rename them as you load: renamed = {{{table}{more}}}; {_call(misfit.owner, misfit, load)}"
     return Reason("renamed", len(renamed), what, fix)
 
 
@@ -159,7 +162,7 @@ def _heads(one: str, other: str) -> tuple[str, str]:
 
 
 def _left(misfit: Misfit, missing: list[Entry], unexpected: list[Entry]) -> Iterator[Reason]:
-    loose = f"{misfit.owner}.load_state_dict({misfit.state}, strict=False)"
+    loose = _call(misfit.owner, misfit, misfit.state, strict=False)
     if missing:
         what = f"{counted(len(missing), 'tensor')} that the checkpoint has not: {_few(_layers(missing), SHOWN)}"
         fix = f"Build {misfit.into} without them, or let them start anew: {loose}"

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
+import numpy as np
+
 IsArray = Callable[[Any], bool]
 
 
@@ -53,3 +55,11 @@ def _like_mapping(tree: Mapping[Any, Any], values: dict[Any, Any]) -> Any:
         return type(tree)(values)  # type: ignore[call-arg]
     except Exception:  # their constructor wants something else: the model still gets its keys
         return values
+
+
+def taken(array: Any, rows: np.ndarray) -> Any:
+    """These rows of an array of any framework. Some take positions of NumPy's, others only a list of numbers."""
+    try:
+        return array[rows]
+    except (TypeError, ValueError):
+        return array[rows.tolist()] if len(rows) else array[:0]

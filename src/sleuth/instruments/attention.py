@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from sleuth.core.adapter import Attends
 from sleuth.core.errors import UnusableInput
 from sleuth.core.inspection import AttentionMap
 from sleuth.instruments.given import Given
@@ -95,9 +96,11 @@ def attention(
     from sleuth.views import progress as progress_view
 
     given = Given(model, inputs, dtype)
+    if not isinstance(adapter := given.adapter, Attends):
+        raise given.lacks(Attends)
     with progress_view.shown(progress) as tell:
         tell("Running the model once")
-        found = given.inspects.attention(given.model, given.required())
+        found = adapter.attention(given.model, given.required())
     words = None
     if tokens is not None:
         rows = [tokens] if tokens and isinstance(tokens[0], str) else tokens

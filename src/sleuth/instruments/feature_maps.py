@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from sleuth.core.adapter import Shows
 from sleuth.core.inspection import Maps
 from sleuth.instruments.given import Given
 from sleuth.instruments.panels import flat_planes, numbered, panels, picture
@@ -64,7 +65,9 @@ def feature_maps(
     from sleuth.views import progress as progress_view
 
     given = Given(model, inputs, dtype)
+    if not isinstance(adapter := given.adapter, Shows):
+        raise given.lacks(Shows)
     wanted = (layers,) if isinstance(layers, str) else tuple(layers)
     with progress_view.shown(progress) as tell:
         tell("Running the model once")
-        return FeatureMaps(given.name, given.inspects.maps(given.model, given.required(), wanted))
+        return FeatureMaps(given.name, adapter.maps(given.model, given.required(), wanted))

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from sleuth.core.adapter import Shows
 from sleuth.instruments.given import Given
 from sleuth.instruments.panels import flat_planes, in_unit_range, numbered, panels, picture
 from sleuth.instruments.plain import plain
@@ -64,5 +65,7 @@ class Filters(Result):
 def filters(model: Any, layer: str | None = None) -> Filters:
     """The weights of one convolution, the first if none is named, as numbers and as a picture of its filters."""
     given = Given(model)
-    found = given.inspects.kernels(given.model, layer)
+    if not isinstance(adapter := given.adapter, Shows):
+        raise given.lacks(Shows)
+    found = adapter.kernels(given.model, layer)
     return Filters(found.path, found.kind, found.values)

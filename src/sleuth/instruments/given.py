@@ -5,12 +5,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from sleuth.adapters import adapter_for
-from sleuth.core.adapter import Adapter, Inspects
+from sleuth.core.adapter import Adapter, Attends, Credits, Inspects, Routes, Shows
 from sleuth.core.errors import UnusableInput
 from sleuth.core.subject import Subject, take_apart
 from sleuth.core.tree import leaves
 from sleuth.core.words import kind_of
 
+CANNOT: dict[type, str] = {
+    Routes: "have no graph that can be drawn",
+    Shows: "have no filters and maps that can be shown",
+    Credits: "cannot be asked which part of an input speaks for a class",
+    Attends: "have no attention that can be seen",
+}
 HOW = "Give arrays as the model takes them, a shape such as (32, 3, 64, 64), or a loader."
 
 
@@ -22,11 +28,14 @@ class Given:
         self.model = subject.model if subject is not None else model
         self.adapter: Adapter = adapter_for(self.model)
         if not isinstance(self.adapter, Inspects):
-            raise UnusableInput(f"models of {self.adapter.name} cannot be looked at yet: only those of torch can.")
+            raise UnusableInput(f"models of {self.adapter.name} cannot be looked at.")
         self.inspects: Inspects = self.adapter
         wanted = subject.train if subject is not None and inputs is None else inputs
         self.made = False  # from a shape
         self.inputs = None if wanted is None else self._resolve(wanted, dtype, subject)
+
+    def lacks(self, capability: type) -> UnusableInput:
+        return UnusableInput(f"models of {self.adapter.name} {CANNOT[capability]}: see docs/frameworks.md.")
 
     def required(self) -> Any:
         if self.inputs is None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from sleuth.core.adapter import Credits
 from sleuth.core.inspection import ClassActivation
 from sleuth.instruments.given import Given
 from sleuth.instruments.panels import in_unit_range, names_for, panels, picture
@@ -101,7 +102,9 @@ def gradcam(
     from sleuth.views import progress as progress_view
 
     given = Given(model, inputs)
+    if not isinstance(adapter := given.adapter, Credits):
+        raise given.lacks(Credits)
     with progress_view.shown(progress) as tell:
         tell("Computing the gradient at the layer")
-        found = given.inspects.class_activation(given.model, given.required(), layer, target)
+        found = adapter.class_activation(given.model, given.required(), layer, target)
     return GradCam(found, None if classes is None else tuple(names_for(len(classes), classes)))

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sleuth.core.adapter import Routes
 from sleuth.core.errors import UnusableInput
 from sleuth.core.observation import Drawing
 from sleuth.instruments.given import Given
@@ -98,9 +99,11 @@ def graph(
     from sleuth.views import progress as progress_view
 
     given = Given(model, inputs, dtype)
+    if not isinstance(adapter := given.adapter, Routes):
+        raise given.lacks(Routes)
     with progress_view.shown(progress) as tell:
         tell("Following the operations of one forward pass")
-        route = given.inspects.route(given.model, given.required())
+        route = adapter.route(given.model, given.required())
     outside, root, wiring = units_of(route, given.inspects.parts(given.model), given.name)
     if not root.nodes:
         raise UnusableInput(f"{given.name} does nothing to its inputs that could be drawn.")

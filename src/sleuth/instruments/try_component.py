@@ -10,7 +10,7 @@ import numpy as np
 from sleuth.core.errors import UnusableInput
 from sleuth.core.inspection import Door
 from sleuth.core.observation import Failure
-from sleuth.core.tree import leaves, map_arrays
+from sleuth.core.tree import leaves, map_arrays, taken
 from sleuth.instruments.given import Given
 from sleuth.instruments.plain import plain
 from sleuth.instruments.result import Result, new_figure
@@ -132,7 +132,7 @@ def _batch(arrays: Any, given: Given) -> int | None:
 def _resized(array: Any, count: int, given: Given) -> Any:
     """The same samples over and over, or the first of them."""
     if array.shape[0]:
-        return array[np.arange(count) % array.shape[0]]
+        return taken(array, np.arange(count) % array.shape[0])
     return given.adapter.like(np.zeros((count, *array.shape[1:])), array)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from sleuth.core.adapter import Adapter
 from sleuth.core.batch_facts import numbers
 from sleuth.core.kept import Passed
-from sleuth.core.tree import leaves, map_arrays
+from sleuth.core.tree import leaves, map_arrays, taken
 from sleuth.probes.fingerprint import fingerprints
 
 
@@ -62,7 +62,7 @@ def gather(batches: Sequence[Passed], adapter: Adapter) -> Gathered:
     names = np.concatenate(known if positioned else prints)
     _, first = np.unique(names if len(names) == len(arrays[0]) else np.arange(len(arrays[0])), return_index=True)
     rows = first if positioned else np.sort(first)
-    chosen = tuple(a[rows] for a in arrays)
+    chosen = tuple(taken(a, rows) for a in arrays)
     return Gathered(passed, prints, chosen if len(chosen) > 1 else chosen[0], form, positioned, len(rows))
 
 

@@ -68,7 +68,16 @@ def _compare(calls: list[LossCall]) -> InitialLoss:
     if not np.mean(expected) > 0:
         raise Unsupported(f"guessing already gives a loss of zero ({guesses[0][1]})")
     spread = float(np.std(np.subtract(measured, expected)))
-    return InitialLoss(float(np.mean(measured)), float(np.mean(expected)), spread, guesses[0][1])
+    natural = float(np.mean([_natural(call) for call in calls]))
+    return InitialLoss(float(np.mean(measured)), float(np.mean(expected)), spread, guesses[0][1], natural)
+
+
+def _natural(call: LossCall) -> float:
+    """Initialisers make answers of about size one, whatever the size of the targets: no fault of the model's."""
+    output = call.argument("output")
+    if call.family not in ("mse", "l1", "huber") or output is None:
+        return 0.0
+    return float(output.facts.statistics.count) if call.reduction == "sum" else 1.0
 
 
 def guess(call: LossCall) -> Guess:

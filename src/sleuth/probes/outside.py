@@ -49,15 +49,22 @@ class Outside:
         seen.add(id(thing))
         if isinstance(thing, GENERATORS):
             found[name] = repr(state_of(thing))
-        elif hasattr(thing, "get_state") and hasattr(thing, "manual_seed"):  # a framework's own generator
+        elif _is_generator(thing):  # a framework's own
             found[name] = np.asarray(thing.get_state()).tobytes()
         elif self._adapter.is_array(thing):
             found[name] = _ends(np.asarray(self._adapter.values(thing)))
-        elif hasattr(thing, "__next__"):
+        elif hasattr(type(thing), "__next__"):
             self.opaque = True
         elif depth > 0:
             for key, child in _children(thing):
                 self._note(f"{name}.{key}", child, depth - 1, found, seen)
+
+
+def _is_generator(thing: Any) -> bool:
+    try:
+        return hasattr(thing, "get_state") and hasattr(thing, "manual_seed")
+    except Exception:  # whoever stands for a module that is not installed says so at the first question
+        return False
 
 
 def _children(thing: Any) -> Iterator[tuple[str, Any]]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from sleuth.core.adapter import Adapter
 from sleuth.core.errors import UnusableInput
+from sleuth.core.tree import taken
 from sleuth.core.words import kind_of
 
 BATCH_SIZE = 32
@@ -35,7 +36,7 @@ class ArrayBatches:
         order = np.random.default_rng(0).permutation(len(self._arrays[0]))
         for start in range(0, len(order), self._batch_size):
             rows = order[start : start + self._batch_size]
-            batch = tuple(array[rows] for array in self._arrays)
+            batch = tuple(taken(array, rows) for array in self._arrays)
             yield dict(zip(self._names, batch, strict=True)) if self._names else batch
 
 

@@ -24,7 +24,7 @@ def start(lab: Lab) -> Iterator[Observation]:
     trainable = set(lab.bench.paths())
     layers = {layer.path: layer for layer in architecture.layers}
     trained = any(_was_trained(lab, p) for p in architecture.parameters if p.path in trainable)
-    matrices = [p for p in architecture.parameters if p.path in trainable and len(p.shape) >= 2 and p.size]
+    matrices = [p for p in architecture.parameters if p.path in trainable and _is_matrix(p)]
     facts = [_describe(lab, p, layers.get(p.layer), trained) for p in matrices]
     suspects = {f.path: _unit_axis(p, layers.get(p.layer)) for f, p in zip(facts, matrices, strict=True) if _suspect(f)}
     still: Mapping[str, int | None] = {}
@@ -32,6 +32,11 @@ def start(lab: Lab) -> Iterator[Observation]:
         still = still_equal(lab, suspects) if "backward" not in lab.failed else dict.fromkeys(suspects)
     gains = _sign_gains(lab, matrices, facts)
     yield ParameterStart(tuple(replace(f, still_identical=still.get(f.path, 0), sign_gain=gains.get(f.path)) for f in facts))
+
+
+def _is_matrix(parameter: Parameter) -> bool:
+    """A bias may have several axes too, such as heads and features; it starts as zeros by custom."""
+    return len(parameter.shape) >= 2 and parameter.size > 0 and not parameter.path.endswith("bias")
 
 
 def _sign_gains(lab: Lab, matrices: list[Parameter], facts: list[StartFacts]) -> dict[str, float]:

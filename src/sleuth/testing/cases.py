@@ -1,34 +1,12 @@
 """Finding the cases of a folder: one file a check, with a sick and a healthy training."""
 
 import importlib.util
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
-from sleuth.core.subject import Subject
-from sleuth.testing.kit import Kit
-
-
-@dataclass(frozen=True)
-class Training:
-    """For a case whose illness lies in the loop and not in its parts: so many steps are taken, then it ends."""
-
-    subject: Subject
-    steps: int
-    options: Mapping[str, Any] = field(default_factory=dict)  # of sleuth.watch
-
-
-@dataclass(frozen=True)
-class Loop:
-    """A loop as a user writes it, for illnesses of the loop itself. `run` is given the watch, for `w.log(…)`, and comes
-    to an end."""
-
-    model: Any
-    optimisers: Sequence[Any]
-    run: Callable[[Any], None]
-    options: Mapping[str, Any] = field(default_factory=dict)  # of sleuth.watch
-    fails: bool = False  # it ends by an exception, which the watch is to explain
+from sleuth.testing.kit import CannotBuild, Kit
 
 
 @dataclass(frozen=True)
@@ -55,3 +33,17 @@ def discover(folder: Path) -> list[Case]:
             source = getattr(module, "SOURCE", "examine")
             found.append(Case(file.stem.replace("_", "-"), source, module.sick, module.healthy, file))
     return found
+
+
+def suited(cases: list[Case], twins: Path, kit: Kit) -> list[Case]:
+    """The cases as this kit is to build them: by a twin in the folder of its name, where the illness is written another way
+    in that framework, and not at all where the kit says that it cannot exist there."""
+    own = {case.name: case for case in discover(twins / kit.name)}
+    return [_absent(case, kit.absent[case.name]) if case.name in kit.absent else own.get(case.name, case) for case in cases]
+
+
+def _absent(case: Case, reason: str) -> Case:
+    def refuse(kit: Kit) -> NoReturn:
+        raise CannotBuild(reason)
+
+    return Case(case.name, case.source, refuse, refuse, case.file)

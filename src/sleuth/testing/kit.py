@@ -1,10 +1,13 @@
 """What a framework's tests supply so that every case can be built in it."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
+
+from sleuth.testing.trainings import Loop, Training
 
 
 class CannotBuild(Exception):
@@ -23,11 +26,13 @@ class Kit(ABC):
 
     name: ClassVar[str]
     quick: ClassVar[frozenset[str] | None] = None  # cases that are tried every time, where not all are: the others are long
+    own_loader: ClassVar[bool] = False  # `loader` gives one of the framework's own, that an adapter may read by position
+    absent: ClassVar[Mapping[str, str]] = {}  # illnesses that cannot be had in this framework, each with the reason
 
     def require(self, *names: str) -> None:
-        """For cases whose illness exists only in some frameworks: `kit.require("torch")`."""
+        """For cases that are written in one framework's own words: `kit.require("torch")`. The others have a twin of it."""
         if self.name not in names:
-            raise CannotBuild(f"the illness exists only in {', '.join(names)}")
+            raise CannotBuild(f"it is written for {', '.join(names)}, and {self.name} has no twin of it")
 
     @abstractmethod
     def linear(self, inputs: int, outputs: int, bias: bool = True) -> Any: ...
@@ -65,6 +70,10 @@ class Kit(ABC):
     @abstractmethod
     def optimiser(self, model: Any, name: str = "adam", lr: float = 1e-3, **options: Any) -> Any:
         """adam, sgd."""
+
+    @abstractmethod
+    def loop(self, training: Training) -> Loop:
+        """The plainest loop that trains these parts, as a user of the framework writes it."""
 
     def mlp(self, *widths: int, activation: str = "relu") -> Any:
         """Linear layers with an activation between them."""

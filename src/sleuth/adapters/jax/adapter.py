@@ -9,7 +9,10 @@ import numpy as np
 from sleuth.adapters.jax import arrays, connection, describing, flow, state
 from sleuth.adapters.jax.bench import JaxBench, open_bench
 from sleuth.adapters.jax.forms import claimed
+from sleuth.adapters.jax.inspecting.inspecting import JaxInspects
+from sleuth.adapters.jax.lending import JaxLends
 from sleuth.adapters.jax.origin import find_origin
+from sleuth.adapters.jax.overhearing import JaxOverhears
 from sleuth.adapters.jax.watching.capability import JaxWatches
 from sleuth.core.adapter import Adapter, Bench, Describes, Steps, Substitutes, Traces
 from sleuth.core.errors import Unsupported
@@ -19,6 +22,9 @@ from sleuth.core.trial import Connection, Flow
 
 
 class JaxAdapter(
+    JaxInspects,
+    JaxLends,
+    JaxOverhears,
     JaxWatches,
     Adapter,
     Describes,

@@ -14,6 +14,7 @@ from sleuth.adapters.jax.connection import reached
 from sleuth.adapters.jax.failure import explain
 from sleuth.adapters.jax.forms import form_of
 from sleuth.adapters.jax.naming import step_usage
+from sleuth.adapters.jax.overhearing import Ear
 from sleuth.adapters.jax.program import Program, Progress, one_number
 from sleuth.adapters.jax.running import Programs, joined, parted, precision
 from sleuth.adapters.jax.stepping import Stepper
@@ -44,12 +45,27 @@ class JaxBench(Bench):
             self._stepper = Stepper(subject.optimizer, self.params)
         self.training = True
         self._gradients: Any = None
+        self.ear: Ear | None = None  # hears what is said inside the model
+        self._lent: tuple[Any, Any] | None = None  # the model and optimiser that somebody may be changing
         self._traces: dict[Any, Trace] = {}
 
     def paths(self) -> tuple[str, ...]:
         return self._paths
 
+    def lend(self) -> tuple[Any, Any] | None:
+        """The model and the optimiser as objects that can be changed in place, where the user has such."""
+        self.take_back()
+        self._lent = self.form.lent(self.params, self.rest, self.subject.optimizer, self._stepper.state)
+        return self._lent
+
+    def take_back(self) -> None:
+        if self._lent is None:
+            return
+        lent, self._lent = self._lent, None
+        self.params, self.rest, self._stepper.state = self.form.taken_back(*lent, self.rest, self._stepper.state)
+
     def parameter(self, path: str) -> Any:
+        self.take_back()
         return jax.tree.leaves(self.params)[self.flat_paths.index(path)]
 
     def write(self, path: str, values: np.ndarray) -> None:
@@ -60,6 +76,7 @@ class JaxBench(Bench):
         self.params = jax.tree.unflatten(tree, flat)
 
     def snapshot(self) -> Any:
+        self.take_back()
         held = (self.params, self.rest, self._stepper.state, self._stepper.knobs)
         return held, random.getstate(), np.random.get_state()
 
@@ -73,10 +90,13 @@ class JaxBench(Bench):
 
     def trace(self, batch: Parts, progress: Progress | None = None) -> Trace:
         """One forward and loss, operation by operation; kept, for each shape of the batch and each mode."""
-        arrays, static = self.parted(self.program.given(batch))
-        key = (self.training, static.key, tuple((a.shape, str(a.dtype)) for a in arrays))
+        return self._traced(self.program.given(batch), progress)
+
+    def _traced(self, given: Any, progress: Progress | None = None, *, alone: bool = False) -> Trace:
+        arrays, static = self.parted(given)
+        key = (alone, self.training, static.key, tuple((a.shape, str(a.dtype)) for a in arrays))
         if key not in self._traces:
-            self._traces[key] = Trace(self, arrays, static, progress or Progress())
+            self._traces[key] = Trace(self, arrays, static, progress or Progress(), alone=alone)
         return self._traces[key]
 
     def arrays(self, batch: Parts) -> list[Any]:
@@ -90,6 +110,9 @@ class JaxBench(Bench):
         yield from observing.observe(self, batch, step)
 
     def forward(self, inputs: Any) -> Any:
+        self.take_back()
+        if self.ear is not None:
+            self.ear.listen(self, self._traced((inputs, None), alone=True), self.parted((inputs, None))[0], backward=False)
         arrays, static = self.parted(inputs)
         training = self.training
 
@@ -116,6 +139,9 @@ class JaxBench(Bench):
         return value, rest
 
     def _run(self, name: str, function: Callable[..., Any], batch: Parts) -> Any:
+        self.take_back()
+        if self.ear is not None:
+            self.ear.listen(self, self.trace(batch), self.arrays(batch), backward=name == "gradients")
         arrays, static = self.parted(self.program.given(batch))
         training = self.training
 
@@ -130,9 +156,10 @@ class JaxBench(Bench):
         if not self.program.sees_output:
             raise Unsupported("step= keeps the model's answers to itself: give loss=")
         output = change(self.forward(batch.inputs))
-        return float(self._judged(output, batch.target))
+        return float(self.judged(output, batch.target))
 
-    def _judged(self, output: Any, target: Any) -> Any:
+    def judged(self, output: Any, target: Any) -> Any:
+        """What the user's loss says to this output."""
         arrays, static = self.parted((output, target))
 
         def run(arrays: Any) -> Any:

@@ -33,7 +33,7 @@ def describe(subject: Subject) -> Architecture:
     model = subject.model
     modules = form.modules(model)
     layers = [_layer(path, module) for path, module in modules if path] + list(_functions(modules))
-    parameters = tuple(_parameters(subject, form, dict(modules)))
+    parameters = (*_parameters(subject, form, dict(modules)), *_frozen(form, dict(modules)))
     if not modules:
         layers = list(_plain_layers(parameters))
     elif len(modules) == 1:
@@ -138,6 +138,15 @@ def _parameters(subject: Subject, form: Form, modules: dict[str, Any]) -> Iterat
             optimised=None if moved is None else path in moved,
             layer=(holder or path) if plain else _holder(holder, modules),
             family=_plain_family(path, array, flat) if plain else family_of(modules.get(_holder(holder, modules))),
+        )
+
+
+def _frozen(form: Form, modules: dict[str, Any]) -> Iterator[Parameter]:
+    for path, array in form.frozen().items():
+        layer = _holder(path.rpartition(".")[0], modules)
+        kind = str(array.dtype), device(array)
+        yield Parameter(
+            path, tuple(array.shape), *kind, trainable=False, optimised=False, layer=layer, family=family_of(modules.get(layer))
         )
 
 

@@ -7,6 +7,7 @@ import jax
 
 from sleuth.adapters.jax.arrays import is_array
 from sleuth.adapters.jax.forms import Form, is_inexact, key_word, loaded
+from sleuth.core.errors import Unsupported
 from sleuth.core.subject import call_model
 
 SEED = 0
@@ -34,10 +35,13 @@ class EquinoxForm(Form):
     def rest_of(self, model: Any, rest: Any) -> Any:
         return {**rest, "key": jax.random.split(rest["key"])[0]}
 
-    def call(self, model: Any, inputs: Any, rest: Any, training: bool) -> Any:
-        """As written for one sample, where the shapes allow it; otherwise for the batch as a whole."""
+    def get_ready(self, model: Any, inputs: Any, rest: Any) -> None:
         if self._batched is None:
             self._batched = not self._takes_samples(model, inputs, rest)
+
+    def call(self, model: Any, inputs: Any, rest: Any, training: bool) -> Any:
+        """As written for one sample, where the shapes allow it; otherwise for the batch as a whole."""
+        self.get_ready(model, inputs, rest)
         return self._whole(model, inputs, rest) if self._batched else self._by_sample(model, inputs, rest)
 
     def _takes_samples(self, model: Any, inputs: Any, rest: Any) -> bool:
@@ -63,6 +67,18 @@ class EquinoxForm(Form):
 
     def modules(self, model: Any) -> list[tuple[str, Any]]:
         return list(_walk(self._eqx, model, ""))
+
+    def places(self, model: Any) -> list[tuple[str, Any]]:
+        return self.modules(model)
+
+    def frozen(self) -> dict[str, Any]:
+        return {}
+
+    def lent(self, params: Any, rest: Any, optimiser: Any, state: Any) -> tuple[Any, Any] | None:
+        return None
+
+    def taken_back(self, model: Any, optimiser: Any, rest: Any, state: Any) -> tuple[Any, Any, Any]:
+        raise Unsupported("nothing was lent")
 
     def order(self) -> list[str]:
         return list(self.flat_paths())

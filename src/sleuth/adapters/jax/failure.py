@@ -3,13 +3,14 @@
 import re
 from collections.abc import Callable
 
+from sleuth.core.location import Location
 from sleuth.core.observation import Failure
 from sleuth.core.place import location_of
 
 Told = tuple[str, str | None, str | None, str | None]  # kind, expected, got, advice
 
 
-def explain(error: Exception, phase: str, layer: str | None = None) -> Failure:
+def explain(error: Exception, phase: str, layer: str | None = None, place: Location | None = None) -> Failure:
     kind, expected, got, advice = _tell(error)
     return Failure(
         phase=phase,
@@ -20,7 +21,7 @@ def explain(error: Exception, phase: str, layer: str | None = None) -> Failure:
         expected=expected,
         got=got,
         advice=advice,
-        location=location_of(error.__traceback__),
+        location=place or location_of(error.__traceback__),
     )
 
 
@@ -68,12 +69,40 @@ def _traced(found: re.Match[str]) -> Told:
     return "type", None, None, advice
 
 
+def _not_scalar(found: re.Match[str]) -> Told:
+    shape = found["shape"] or "?"
+    return "value", "one number", f"an array of shape {shape}", "average the loss over the batch: loss.mean()"
+
+
+def _endless(found: re.Match[str]) -> Told:
+    advice = "JAX cannot go backward through a loop of unknown length: use jax.lax.scan, or fori_loop with fixed bounds"
+    return "value", "a loop whose length is known", "while_loop", advice
+
+
+def _whole_weights(found: re.Match[str]) -> Told:
+    kind = found["kind"] or "whole numbers"
+    return "dtype", "floating-point parameters", kind, "make the parameters floats, or take the gradient by the others only"
+
+
+def _leaked(found: re.Match[str]) -> Told:
+    advice = (
+        "return from the compiled function what is needed outside of it: a value stored in a list, a global or self while it is "
+        "traced stands for no number"
+    )
+    return "type", None, None, advice
+
+
 def _numbers(text: str) -> list[str]:
     return re.findall(r"\d+", text)
 
 
 KINDS = {"IndexError": "index", "KeyError": "key", "NameError": "name", "AttributeError": "name"}
 PATTERNS: tuple[tuple[str, Callable[[re.Match[str]], Told]], ...] = (
+    (r"Gradient only defined for scalar-output functions\. Output (?:had shape: (?P<shape>\([\d, ]*\)))?", _not_scalar),
+    (r"Reverse-mode differentiation does not work for lax\.(?:while_loop|fori_loop)", _endless),
+    (r"grad requires real- or complex-valued inputs .*?got (?P<kind>\w+)", _whole_weights),
+    (r"(?:UnexpectedTracerError|leaked trace|unexpected tracer|escaped)", _leaked),
+    (r"Input type must be an integer", lambda found: ("dtype", "whole numbers", "floats", "give the embedding whole numbers")),
     (r"contracting dimensions to have the same shape, got \(?(?P<left>\d+)[,)]* ?\)? and \(?(?P<right>\d+)", _contracting),
     (r"(?P<left>\([\d, ]*\))[^()]*(?P<right>\([\d, ]*\)).*(?:contract|matmul|dot)", _dot),
     (r"(?:[Ii]ncompatible shapes for broadcasting|must have equal|got incompatible shapes|equal shapes).*", _broadcast),

@@ -32,6 +32,10 @@ class Form(ABC):
         """What is to be kept for the next call, after this one."""
 
     @abstractmethod
+    def get_ready(self, model: Any, inputs: Any, rest: Any) -> None:
+        """Before a call that is listened to: whatever is to be tried out first is no part of it."""
+
+    @abstractmethod
     def call(self, model: Any, inputs: Any, rest: Any, training: bool) -> Any: ...
 
     @abstractmethod
@@ -39,8 +43,24 @@ class Form(ABC):
         """Every layer with its path, in the order of definition, each after the one that holds it; the root has the path ""."""
 
     @abstractmethod
+    def places(self, model: Any) -> list[tuple[str, Any]]:
+        """The same, with a layer that stands at several places listed at each."""
+
+    @abstractmethod
     def order(self) -> list[str]:
         """Paths of parameters as the user wrote them down, others among them."""
+
+    @abstractmethod
+    def frozen(self) -> dict[str, Any]:
+        """What could be learned, and is left out of `params`: path → array."""
+
+    @abstractmethod
+    def lent(self, params: Any, rest: Any, optimiser: Any, state: Any) -> tuple[Any, Any] | None:
+        """The model with these arrays and an optimiser with this state, where both are objects; None where they are values."""
+
+    @abstractmethod
+    def taken_back(self, model: Any, optimiser: Any, rest: Any, state: Any) -> tuple[Any, Any, Any]:
+        """(params, rest, state) of what was lent."""
 
     @property
     def calls(self) -> bool:

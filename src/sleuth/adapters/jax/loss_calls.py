@@ -8,7 +8,6 @@ import numpy as np
 
 from sleuth.adapters.jax.arrays import array_facts, is_array, to_numpy
 from sleuth.adapters.jax.operations import Made, Operations
-from sleuth.adapters.jax.program import one_number
 from sleuth.adapters.jax.running import precision
 from sleuth.adapters.jax.trace import Trace
 from sleuth.adapters.jax.words import LOSSES
@@ -77,11 +76,10 @@ def _recognised(bench: "JaxBench", output: Any, target: Any, value: Any) -> tupl
     program = bench.program
     ask: Callable[[np.ndarray], Any] | None = None
     if program.sees_output and program.loss is not None:
-        loss = program.loss
 
         def ask(point: np.ndarray) -> Any:
             with precision(bench.wide):
-                return to_numpy(one_number(loss(jnp.asarray(point, output.dtype).reshape(output.shape), jnp.asarray(target))))
+                return to_numpy(bench.judged(jnp.asarray(point, output.dtype).reshape(output.shape), target))
 
     known, wanted = to_numpy(output), to_numpy(target)
     if known.dtype.kind != "f" or not known.size:

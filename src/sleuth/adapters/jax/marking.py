@@ -4,13 +4,16 @@ import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 from jax.ad_checkpoint import checkpoint_name
 
 from sleuth.adapters.jax.arrays import is_array
 from sleuth.core.tree import map_arrays
+
+if TYPE_CHECKING:
+    from sleuth.adapters.jax.inspecting.following import Follower
 
 SCOPE = "sleuth-"
 
@@ -27,6 +30,7 @@ class Visit:
 class Marks:
     visits: list[Visit] = field(default_factory=list)
     failed_in: str | None = None  # the innermost layer that an exception left
+    follower: "Follower | None" = None  # is told of every call
 
     def mark(self, tree: Any, visit: int) -> Any:
         """The same values, recognisable in the jaxpr as what this call returned."""
@@ -61,12 +65,20 @@ class Marks:
                 return call(module, *args, **words)
             self.visits.append(Visit(path, module))
             visit = len(self.visits) - 1
+            if self.follower is not None:
+                self.follower.enter(visit, args, words)
+            output, finished = None, False
             try:
                 with jax.named_scope(f"{SCOPE}{visit}"):
-                    return self.mark(call(module, *args, **words), visit)
+                    output = self.mark(call(module, *args, **words), visit)
+                finished = True
+                return output
             except Exception:
                 self.failed_in = self.failed_in if self.failed_in is not None else path
                 raise
+            finally:
+                if self.follower is not None:
+                    self.follower.leave(visit, output, finished=finished)
 
         listened.__sleuth__ = True  # type: ignore[attr-defined]
         return listened

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from sleuth.core.schedule import highest
+
 # Function that makes an optax transformation → the optimiser as it is usually called, and the words for what its closure holds.
 MOMENTS = {"b1": "beta1", "b2": "beta2", "eps": "eps"}
 KINDS = {
@@ -20,8 +22,6 @@ KINDS = {
     "trace": ("SGD", {"decay": "momentum", "nesterov": "nesterov"}),
 }
 NAMED = {"adam": "Adam", "adamw": "AdamW", "sgd": "SGD", "rmsprop": "RMSprop", "lion": "Lion", "adagrad": "Adagrad"}
-# A schedule is asked at these steps for the rate that it rises to.
-ASKED = (0, *(int(n) for n in np.unique(np.geomspace(1, 1e6, 60).astype(int))))
 DEPTH = 12
 
 
@@ -68,6 +68,27 @@ def read(tx: Any, state: Any = None) -> Recipe:
     return Recipe(name, lr, peak, decay, _worded(options, peak, decay))
 
 
+def rate_of(tx: Any) -> Callable[[int], float | None] | None:
+    """The rate of each step, where it is told in one place: a number, or a schedule."""
+    found: list[Any] = []
+    for maker, cells in _makers(tx.update, DEPTH):
+        if maker in ("scale", "scale_by_schedule"):
+            found.append(cells.get("step_size" if maker == "scale" else "step_size_fn"))
+    if len(found) != 1:
+        return None
+    rate = found[0]
+    if not callable(rate):
+        return lambda step: _negative(rate)
+
+    def scheduled(step: int) -> float | None:
+        try:
+            return _negative(rate(step))
+        except Exception:  # a schedule of the user's own
+            return None
+
+    return scheduled
+
+
 def _worded(options: dict[str, Any], peak: float | None, decay: float | None) -> dict[str, Any]:
     if "beta1" in options and "beta2" in options:
         options = {"betas": (options.pop("beta1"), options.pop("beta2")), **options}
@@ -96,11 +117,8 @@ def _negative(value: Any) -> float | None:
 
 def _scheduled(schedule: Any) -> tuple[float | None, float | None]:
     """The rate at the first step, and the highest that the schedule comes to."""
-    try:
-        rates = [-float(schedule(step)) for step in ASKED]
-    except Exception:  # a schedule of the user's own
-        return None, None
-    return rates[0] or 0.0, max(rates)
+    peak = highest(lambda step: -float(schedule(step)))
+    return (None, None) if peak is None else (-float(schedule(0)) or 0.0, peak)
 
 
 def _makers(function: Any, depth: int) -> Iterator[tuple[str, dict[str, Any]]]:

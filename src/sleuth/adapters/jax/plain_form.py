@@ -44,11 +44,26 @@ class TreeForm(Form):
     def rest_of(self, model: Any, rest: Any) -> Any:
         return {**rest, "key": jax.random.split(rest["key"])[0]}
 
+    def get_ready(self, model: Any, inputs: Any, rest: Any) -> None:
+        pass
+
     def call(self, model: Any, inputs: Any, rest: Any, training: bool) -> Any:
         raise Unsupported("there are only parameters, and no function that makes an output of them: give (apply, params)")
 
     def modules(self, model: Any) -> list[tuple[str, Any]]:
         return []
+
+    def places(self, model: Any) -> list[tuple[str, Any]]:
+        return []
+
+    def frozen(self) -> dict[str, Any]:
+        return {}
+
+    def lent(self, params: Any, rest: Any, optimiser: Any, state: Any) -> tuple[Any, Any] | None:
+        return None
+
+    def taken_back(self, model: Any, optimiser: Any, rest: Any, state: Any) -> tuple[Any, Any, Any]:
+        raise Unsupported("nothing was lent")
 
     def order(self) -> list[str]:
         return [path for path, _ in _in_order(self._written, "")]

@@ -71,6 +71,7 @@ class Program:
     def _call(self, model: Any, inputs: Any, rest: Any, training: bool, marks: Marks | None) -> Any:
         if marks is None:
             return self.form.call(model, inputs, rest, training)
+        self.form.get_ready(model, inputs, rest)
         with marks.listening(self.form.modules(model)):
             output = self.form.call(model, inputs, rest, training)
         return marks.returned("", None, output)

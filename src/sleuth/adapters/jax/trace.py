@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 
 class Trace:
-    def __init__(self, bench: "JaxBench", arrays: list[Any], static: Static, progress: Progress) -> None:
+    def __init__(self, bench: "JaxBench", arrays: list[Any], static: Static, progress: Progress, *, alone: bool = False) -> None:
+        """`alone`: the forward pass without the loss."""
         self.marks = progress.marks
         self.parameters = bench.flat_paths
         self.static = static
@@ -25,13 +26,14 @@ class Trace:
 
         def run(*leaves: Any) -> Any:
             params, rest, given = jax.tree.unflatten(tree, leaves)
-            if program.loss is None and program.step is None:
+            if alone or (program.loss is None and program.step is None):
                 inputs, _ = joined(given, static)
                 return program.forward(params, rest, inputs, training, self.marks)[0]
             return program.evaluate(params, rest, joined(given, static), training, self.marks, progress)[0]
 
         with precision(bench.wide):
-            self.tape = Tape(jax.make_jaxpr(run)(*flat))
+            self.jaxpr = jax.make_jaxpr(run)(*flat)
+            self.tape = Tape(self.jaxpr)
         count = len(self.parameters)
         self.weights = dict(zip(self.tape.inputs[:count], self.parameters, strict=True))
         self.batch = self.tape.inputs[len(flat) - len(arrays) :]

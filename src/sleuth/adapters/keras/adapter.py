@@ -8,7 +8,11 @@ import keras
 import numpy as np
 
 from sleuth.adapters.keras import backend, crash, describing, flowing, sources, state
-from sleuth.adapters.keras.bench import KerasBench, open_bench
+from sleuth.adapters.keras.bench import held_by, open_bench
+from sleuth.adapters.keras.costs import KerasProfiles
+from sleuth.adapters.keras.inspecting.inspecting import KerasInspects
+from sleuth.adapters.keras.lending import KerasLends
+from sleuth.adapters.keras.overhearing import KerasOverhears
 from sleuth.adapters.keras.watching.discovery import KerasDiscovery
 from sleuth.adapters.keras.watching.watching import KerasWatching
 from sleuth.core.adapter import (
@@ -20,6 +24,8 @@ from sleuth.core.adapter import (
     Discovering,
     Discovers,
     Explains,
+    Orders,
+    Rows,
     Steps,
     Substitutes,
     Traces,
@@ -33,7 +39,21 @@ from sleuth.core.subject import Parts, Subject
 from sleuth.core.trial import Connection, Flow
 
 
-class KerasAdapter(Adapter, Describes, Discovers, Explains, Steps, Substitutes, Traces, Watches):
+class KerasAdapter(
+    KerasInspects,
+    KerasLends,
+    KerasOverhears,
+    KerasProfiles,
+    Adapter,
+    Describes,
+    Discovers,
+    Explains,
+    Orders,
+    Steps,
+    Substitutes,
+    Traces,
+    Watches,
+):
     name = "keras"
 
     def claims(self, thing: Any) -> bool:
@@ -60,6 +80,9 @@ class KerasAdapter(Adapter, Describes, Discovers, Explains, Steps, Substitutes, 
     def batches(self, source: Any, batch_size: int) -> Iterable[Any] | None:
         return sources.batches(source, batch_size)
 
+    def rows(self, source: Any) -> Rows | None:
+        return sources.rows(source)
+
     def preserve(self, subject: Subject) -> AbstractContextManager[None]:
         return state.preserved(subject)
 
@@ -73,7 +96,7 @@ class KerasAdapter(Adapter, Describes, Discovers, Explains, Steps, Substitutes, 
         return open_bench(subject)
 
     def connection(self, bench: Bench, batch: Parts) -> Connection:
-        held = _keras(bench)
+        held = held_by(bench)
         if backend.name() == "torch":
             from sleuth.adapters.keras import torch_connection
 
@@ -83,7 +106,7 @@ class KerasAdapter(Adapter, Describes, Discovers, Explains, Steps, Substitutes, 
         return jax_connection.connection(held, batch)
 
     def flow(self, bench: Bench, batch: Parts) -> Flow:
-        held = _keras(bench)
+        held = held_by(bench)
         if held.has_own_step:
             raise Unsupported("a step of your own calls the model: its operations are not followed")
         return flowing.flow(held, batch)
@@ -101,7 +124,7 @@ class KerasAdapter(Adapter, Describes, Discovers, Explains, Steps, Substitutes, 
         guard: Guard | None = None,
         keeps: bool = False,
     ) -> Watching:
-        return KerasWatching(model, every=every, overhead=overhead, guard=guard)
+        return KerasWatching(model, optimisers, every=every, overhead=overhead, guard=guard)
 
     def discover(self, begin: Callable[[Discovered], Attended], *, steps: int | None = None) -> Discovering:
         return KerasDiscovery(begin, steps)
@@ -110,11 +133,5 @@ class KerasAdapter(Adapter, Describes, Discovers, Explains, Steps, Substitutes, 
         return crash.explain(error)
 
     def loss_with(self, bench: Bench, batch: Parts, change: Callable[[Any], Any]) -> float:
-        with _keras(bench).answers_changed(change):
+        with held_by(bench).answers_changed(change):
             return bench.loss(batch)
-
-
-def _keras(bench: Bench) -> KerasBench:
-    if not isinstance(bench, KerasBench):
-        raise Unsupported("this bench does not hold a Keras model")
-    return bench

@@ -92,6 +92,10 @@ class KerasBench(Bench):
         return self._held
 
     @property
+    def has_users_optimiser(self) -> bool:
+        return not self._own_optimiser
+
+    @property
     def has_own_step(self) -> bool:
         return self._subject.step is not None
 
@@ -297,6 +301,12 @@ class KerasBench(Bench):
 
     def explain_failure(self, error: Exception, phase: str, layer: str | None = None) -> Failure:
         return failure.explain(error, phase, self.model, layer)
+
+
+def held_by(bench: Bench) -> KerasBench:
+    if not isinstance(bench, KerasBench):
+        raise Unsupported("this bench does not hold a Keras model")
+    return bench
 
 
 def _one_number(value: Any) -> Any:

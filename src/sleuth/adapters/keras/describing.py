@@ -15,6 +15,7 @@ from sleuth.adapters.keras.losses import loss_name
 from sleuth.adapters.keras.places import made_at
 from sleuth.core.machine import machine
 from sleuth.core.observation import Architecture, Layer, Parameter, Settings
+from sleuth.core.schedule import highest
 from sleuth.core.subject import Subject
 
 
@@ -115,6 +116,10 @@ def _options(optimiser: Any) -> dict[str, Any]:
         found["betas"] = (found.pop("beta_1"), found.pop("beta_2"))
     if "epsilon" in found:
         found["eps"] = found.pop("epsilon")
+    rate = getattr(optimiser, "_learning_rate", None)
+    if isinstance(rate, keras.optimizers.schedules.LearningRateSchedule):
+        peak = highest(lambda step: float(keras.ops.convert_to_numpy(rate(step))))
+        found |= {} if peak is None else {"initial_lr": peak}
     return found
 
 

@@ -41,6 +41,10 @@ class FlowNotes:
         self._hearing = hearing
         hearing.on_layer.append(self._layer)
 
+    @property
+    def operations(self) -> list[Operation]:
+        return self._operations
+
     def expect(self, tree: Any) -> None:
         for path, array in leaves(tree, backend.is_array):
             self._add(Operation(path or "input", "input", (), _shape(array)), array)

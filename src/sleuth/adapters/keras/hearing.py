@@ -55,9 +55,15 @@ class HeardLoss:
 
 
 class Hearing:
-    def __init__(self, model: Any, keep: Callable[[Any], np.ndarray] = lambda array: np.array(backend.values(array))) -> None:
+    def __init__(
+        self,
+        model: Any,
+        keep: Callable[[Any], np.ndarray] = lambda array: np.array(backend.values(array)),
+        listens: Callable[[], bool] = lambda: True,
+    ) -> None:
         self.model = model
         self._keep = keep  # how values are kept: a copy, since the next step may write over them
+        self._listens = listens  # to what goes on now?
         self._layers = {id(layer): (path, layer) for path, layer in layers(model)}
         self.stack: list[str] = []
         self.made: list[Made] = []
@@ -95,7 +101,7 @@ class Hearing:
     def _layer(self, plain: Callable[..., Any]) -> Callable[..., Any]:
         def call(layer: Any, *args: Any, **kwargs: Any) -> Any:
             path, _ = self._layers.get(id(layer), ("", None))
-            if (not path and layer is not self.model) or in_symbolic_scope():
+            if (not path and layer is not self.model) or in_symbolic_scope() or not self._listens():
                 return plain(layer, *args, **kwargs)
             self.stack.append(path)
             self._last.pop(path, None)
@@ -186,6 +192,8 @@ class Hearing:
 
     def _loss(self, plain: Callable[..., Any]) -> Callable[..., Any]:
         def call(loss: Any, y_true: Any, y_pred: Any, *args: Any, **kwargs: Any) -> Any:
+            if not self._listens():
+                return plain(loss, y_true, y_pred, *args, **kwargs)
             self._in_loss += 1
             returned = None
             try:
@@ -203,7 +211,7 @@ class Hearing:
     def _entropy(self, plain: Callable[..., Any], name: str) -> Callable[..., Any]:
         def function(target: Any, output: Any, from_logits: bool = False, **kwargs: Any) -> Any:
             returned = plain(target, output, from_logits=from_logits, **kwargs)
-            if not self._in_loss and not in_symbolic_scope():
+            if not self._in_loss and not in_symbolic_scope() and self._listens():
                 self.losses.append(HeardLoss(name, target, output, returned, {"from_logits": from_logits}, line_now()))
             return returned
 

@@ -9,6 +9,7 @@ import keras
 
 from sleuth.adapters.keras import backend
 from sleuth.adapters.keras.sides import Side, assign, other_variables
+from sleuth.core.workload import Hear, Heard
 
 
 class JaxSide(Side):
@@ -58,6 +59,36 @@ class JaxSide(Side):
         if key not in self._made:
             self._made[key] = jax.jit(make())
         return self._made[key]
+
+    def gradient_by(self, compute: Callable[[Any], Any], given: Any) -> Any:
+        def pure(array: Any) -> Any:
+            with keras.StatelessScope(collect_losses=True):
+                return compute(array)
+
+        return jax.grad(pure)(given)
+
+    @contextmanager
+    def step_by_step(self) -> Iterator[None]:
+        with jax.disable_jit():
+            yield
+
+    def told(self, heard: Heard, array: Any, value: Hear, gradient: Hear | None) -> Any:
+        @jax.custom_vjp
+        def same(x: Any) -> Any:
+            value(heard, x)
+            return x
+
+        def forward(x: Any) -> Any:
+            value(heard, x)
+            return x, None
+
+        def backward(_: Any, slope: Any) -> Any:
+            if gradient is not None:
+                gradient(heard, slope)
+            return (slope,)
+
+        same.defvjp(forward, backward)
+        return same(array)
 
     @contextmanager
     def wide(self) -> Iterator[None]:

@@ -25,12 +25,22 @@ def line_now() -> Location | None:
     """The innermost line of the user's, seen from a listener of ours."""
     if DONE_AGAIN:
         return DONE_AGAIN[-1]
+    spot = spot_now()
+    return None if spot is None else locate(*spot)
+
+
+def spot_now() -> tuple[str, int] | None:
+    """The same, before anything is read of the file."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename != BENCH:
         if is_users(frame.f_code.co_filename):
-            return locate(frame.f_code.co_filename, frame.f_lineno)
+            return frame.f_code.co_filename, frame.f_lineno
         frame = frame.f_back
     return None
+
+
+def located(file: str, line: int) -> Location:
+    return DONE_AGAIN[-1] if DONE_AGAIN else locate(file, line)
 
 
 def made_at(thing: Any) -> Location | None:

@@ -11,6 +11,7 @@ from keras.src.backend.common import dtypes
 
 from sleuth.adapters.keras import backend
 from sleuth.core.subject import Parts
+from sleuth.core.workload import Hear, Heard
 
 Compute = Callable[[Parts], Any]  # the loss of a batch, in the backend's own arrays
 
@@ -42,6 +43,19 @@ class Side(ABC):
     def unrecorded(self) -> Iterator[None]:
         """While nothing is differentiated."""
         yield
+
+    @abstractmethod
+    def gradient_by(self, compute: Callable[[Any], Any], given: Any) -> Any:
+        """Of one number that `compute` makes of this array. Variables stay as they are."""
+
+    @contextmanager
+    def step_by_step(self) -> Iterator[None]:
+        """While every value is there for Python to look at."""
+        yield
+
+    @abstractmethod
+    def told(self, heard: Heard, array: Any, value: Hear, gradient: Hear | None) -> Any:
+        """The same array: its values are told now, and its gradient when that comes."""
 
     @contextmanager
     def wide(self) -> Iterator[None]:

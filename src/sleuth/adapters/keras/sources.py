@@ -7,7 +7,8 @@ import keras
 import numpy as np
 
 from sleuth.adapters.keras import backend
-from sleuth.core.tree import map_arrays
+from sleuth.core.adapter import Rows
+from sleuth.core.tree import leaves, map_arrays
 
 
 class Batches:
@@ -26,6 +27,33 @@ class Batches:
 
 def batches(source: Any, batch_size: int) -> Iterable[Any] | None:
     return Batches(source) if isinstance(source, keras.utils.PyDataset) and source.num_batches else None
+
+
+def rows(source: Any) -> Rows | None:
+    """Samples of a PyDataset by their position: its batches are read in its own order, whatever `fit` shuffles."""
+    if not isinstance(source, keras.utils.PyDataset) or not source.num_batches:
+        return None
+    count = int(source.num_batches)
+    size, last = (_samples(source[number]) for number in (0, count - 1))
+    if not size or not last:
+        return None
+
+    def take(positions: np.ndarray) -> Any:
+        kept: dict[int, Any] = {}
+        picked = []
+        for position in positions.tolist():
+            number, row = divmod(position, size)
+            if number not in kept:
+                kept[number] = [(path, backend.values(a)) for path, a in leaves(source[number], backend.is_array)]
+            picked.append([values[row] for _, values in kept[number]])
+        return tuple(np.stack(column) for column in zip(*picked, strict=True))
+
+    return Rows((count - 1) * size + last, take)
+
+
+def _samples(batch: Any) -> int:
+    found = next((a for _, a in leaves(batch, backend.is_array) if len(a.shape)), None)
+    return int(found.shape[0]) if found is not None and isinstance(batch, tuple | list) else 0
 
 
 def first_batch(source: Any) -> Any:

@@ -8,6 +8,7 @@ import torch
 
 from sleuth.adapters.keras.sides import Side
 from sleuth.core.errors import Unsupported
+from sleuth.core.workload import Hear, Heard
 
 
 class TorchSide(Side):
@@ -38,3 +39,14 @@ class TorchSide(Side):
             raise Unsupported("the loss reaches no variable that is trained, so there is nothing to step")
         with torch.no_grad():
             optimiser.apply(list(gradients), list(self.model.trainable_variables))
+
+    def gradient_by(self, compute: Callable[[Any], Any], given: Any) -> Any:
+        array = given.detach().clone().requires_grad_(True)
+        (found,) = torch.autograd.grad(compute(array), array)
+        return found
+
+    def told(self, heard: Heard, array: Any, value: Hear, gradient: Hear | None) -> Any:
+        value(heard, array.detach())
+        if gradient is not None and array.requires_grad:
+            array.register_hook(lambda slope: gradient(heard, slope.detach()))
+        return array

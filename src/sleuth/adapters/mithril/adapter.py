@@ -10,15 +10,18 @@ from sleuth.adapters.mithril import arrays, describing, tracing
 from sleuth.adapters.mithril.bench import MithrilBench, open_bench
 from sleuth.adapters.mithril.given import Given, is_model, resolve
 from sleuth.adapters.mithril.inspecting import MithrilInspects
-from sleuth.core.adapter import Adapter, Bench, Describes, Steps, Substitutes, Traces
+from sleuth.adapters.mithril.overhearing import MithrilOverhears
+from sleuth.adapters.mithril.watching.watching import MithrilWatching
+from sleuth.core.adapter import Adapter, Bench, Describes, Steps, Substitutes, Traces, Watches, Watching
 from sleuth.core.errors import Unsupported
+from sleuth.core.guard import Guard
 from sleuth.core.observation import Architecture, Origin, Settings
 from sleuth.core.randomness import random_preserved
 from sleuth.core.subject import Parts, Subject
 from sleuth.core.trial import Connection, Flow
 
 
-class MithrilAdapter(MithrilInspects, Adapter, Describes, Steps, Substitutes, Traces):
+class MithrilAdapter(MithrilInspects, MithrilOverhears, Adapter, Describes, Steps, Substitutes, Traces, Watches):
     name = "mithril"
 
     def claims(self, thing: Any) -> bool:
@@ -82,6 +85,18 @@ class MithrilAdapter(MithrilInspects, Adapter, Describes, Steps, Substitutes, Tr
             raise Unsupported("the loss is computed inside the model: other answers cannot be put to it")
         with mine.answers_changed(change):
             return mine.loss(batch)
+
+    def watch(
+        self,
+        model: Any,
+        optimisers: Sequence[Any],
+        *,
+        every: int | None,
+        overhead: float,
+        guard: Guard | None = None,
+        keeps: bool = False,
+    ) -> Watching:
+        return MithrilWatching(model, optimisers, every=every, overhead=overhead, guard=guard)
 
     @contextmanager
     def _given(self, subject: Subject) -> Iterator[Given]:

@@ -53,6 +53,7 @@ class MithrilBench(Bench):
         self._stepper = Stepper(optimiser, backend, self.params)
         self._change: Callable[[Any], Any] | None = None
         self._last: Gradients | None = None
+        self._hear: Callable[[Walk], None] | None = None
         self._function = prepared(subject.loss, backend) if not isinstance(subject.loss, str) else None
         self.judge = self._made_loss()
         if given.drawn:
@@ -117,6 +118,8 @@ class MithrilBench(Bench):
         options = {} if not self._state else {"state": self._state}
         data = self._native(feed(self.wiring, batch))
         returned = self.given.physical.evaluate(dict(self.params), data, output_gradients=output_gradients, **options)
+        if self._hear is not None and (self.wiring.loss is not None or output_gradients is False):
+            self._hear(walk_graph(self.given.graph, {**self.params, **self._state, **data}, self.wiring.outputs))
         parts = returned if isinstance(returned, tuple) else (returned,)
         if self._state and output_gradients is not False:
             self._next = dict(parts[-1])
@@ -135,7 +138,18 @@ class MithrilBench(Bench):
         done = self.walk(feed_inputs(self.wiring, inputs), self.wiring.outputs)
         if done.error is not None:
             raise done.error
+        if self._hear is not None:
+            self._hear(done)
         return done
+
+    @contextmanager
+    def heard_by(self, hear: Callable[[Walk], None]) -> Iterator[None]:
+        """It is told each pass from inputs to the answer, value by value."""
+        self._hear = hear
+        try:
+            yield
+        finally:
+            self._hear = None
 
     @np.errstate(all="ignore")
     def walk(self, data: Mapping[str, Any], until: tuple[str, ...] | None = None) -> Walk:

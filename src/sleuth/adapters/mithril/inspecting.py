@@ -1,7 +1,6 @@
 """Looking at a Mithril model for its own sake: its layers, and the shapes of one forward pass."""
 
 import time as clock
-from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from math import prod
 from typing import Any
@@ -15,8 +14,7 @@ from sleuth.adapters.mithril.given import Given, resolve
 from sleuth.adapters.mithril.graph import Group
 from sleuth.adapters.mithril.walking import Walk, walk
 from sleuth.core.adapter import Inspects
-from sleuth.core.errors import UnusableInput
-from sleuth.core.inspection import AttentionMap, ClassActivation, Door, Kernels, Maps, Part, Passage, Route, Visit
+from sleuth.core.inspection import Door, Part, Passage, Visit
 from sleuth.core.randomness import random_preserved
 from sleuth.core.subject import Subject
 
@@ -58,20 +56,10 @@ class MithrilInspects(Inspects):
         failure = None if done.error is None else explain(done.error, "forward", done.node, done.values)
         return Passage(visits, failure, counted)
 
-    def route(self, model: Any, inputs: Any) -> Route:
-        raise UnusableInput("the graph of a Mithril model is not drawn here: physical_model.summary(verbose=True) lists it.")
 
-    def kernels(self, model: Any, layer: str | None) -> Kernels:
-        raise UnusableInput("the filters of a Mithril model are not drawn: its parameters are in your own dict.")
-
-    def maps(self, model: Any, inputs: Any, layers: Sequence[str]) -> tuple[Maps, ...]:
-        raise UnusableInput("the feature maps of a Mithril model are not drawn yet.")
-
-    def class_activation(self, model: Any, inputs: Any, layer: str | None, target: int | Sequence[int] | None) -> ClassActivation:
-        raise UnusableInput("Grad-CAM needs gradients by a layer's output, which evaluate() does not give.")
-
-    def attention(self, model: Any, inputs: Any) -> tuple[AttentionMap, ...]:
-        raise UnusableInput("the attention of a Mithril model is not drawn yet.")
+def visited(given: Given, wiring: Wiring, done: Walk) -> Passage:
+    visits, counted = _visits(given, wiring, done, None)
+    return Passage(visits, None, counted)
 
 
 def _resolved(model: Any) -> Given:

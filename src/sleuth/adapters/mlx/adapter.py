@@ -9,8 +9,12 @@ import mlx.nn as nn
 import numpy as np
 
 from sleuth.adapters.mlx import arrays, describing, state, tracing
-from sleuth.adapters.mlx.bench import MlxBench, open_bench
+from sleuth.adapters.mlx.bench import open_bench, own_bench
+from sleuth.adapters.mlx.costs import MlxProfiles
 from sleuth.adapters.mlx.failure import crash
+from sleuth.adapters.mlx.inspecting.inspecting import MlxInspects
+from sleuth.adapters.mlx.lending import MlxLends
+from sleuth.adapters.mlx.overhearing import MlxOverhears
 from sleuth.adapters.mlx.watching.discovery import MlxDiscovery
 from sleuth.adapters.mlx.watching.watching import MlxWatching
 from sleuth.core.adapter import (
@@ -28,14 +32,26 @@ from sleuth.core.adapter import (
     Watches,
     Watching,
 )
-from sleuth.core.errors import Unsupported
 from sleuth.core.guard import Guard
 from sleuth.core.observation import Architecture, Observation, Origin, Settings
 from sleuth.core.subject import Parts, Subject
 from sleuth.core.trial import Connection, Flow
 
 
-class MlxAdapter(Adapter, Describes, Steps, Substitutes, Traces, Watches, Discovers, Explains):
+class MlxAdapter(
+    Adapter,
+    Describes,
+    Steps,
+    Substitutes,
+    Traces,
+    Watches,
+    Discovers,
+    Explains,
+    MlxInspects,
+    MlxLends,
+    MlxOverhears,
+    MlxProfiles,
+):
     name = "mlx"
 
     def claims(self, thing: Any) -> bool:
@@ -75,16 +91,16 @@ class MlxAdapter(Adapter, Describes, Steps, Substitutes, Traces, Watches, Discov
         return open_bench(subject)
 
     def loss_with(self, bench: Bench, batch: Parts, change: Callable[[Any], Any]) -> float:
-        return _own(bench).loss_with(batch, change)
+        return own_bench(bench).loss_with(batch, change)
 
     def connection(self, bench: Bench, batch: Parts) -> Connection:
-        return tracing.connection(_own(bench), batch)
+        return tracing.connection(own_bench(bench), batch)
 
     def flow(self, bench: Bench, batch: Parts) -> Flow:
-        return tracing.flow(_own(bench), batch)
+        return tracing.flow(own_bench(bench), batch)
 
     def origin(self, bench: Bench, batch: Parts) -> Origin | None:
-        return tracing.origin(_own(bench), batch)
+        return tracing.origin(own_bench(bench), batch)
 
     def watch(
         self,
@@ -103,9 +119,3 @@ class MlxAdapter(Adapter, Describes, Steps, Substitutes, Traces, Watches, Discov
 
     def explain(self, error: BaseException) -> list[Observation]:
         return crash(error, None)
-
-
-def _own(bench: Bench) -> MlxBench:
-    if not isinstance(bench, MlxBench):
-        raise Unsupported("this bench does not hold a model of MLX")
-    return bench

@@ -10,25 +10,25 @@ import mlx.nn as nn
 
 def modules(model: nn.Module) -> list[tuple[str, nn.Module]]:
     """(path, module), the model itself first, each once. `model.named_modules()` has them in another order."""
-    return list({id(m): (path, m) for path, m in reversed(list(_every_module(model, "")))}.values())[::-1]
+    return list({id(m): (path, m) for path, m in reversed(list(every_module(model)))}.values())[::-1]
 
 
 def aliases(model: nn.Module) -> dict[int, list[str]]:
     """id of a module → every path under which it stands."""
     found: dict[int, list[str]] = {}
-    for path, module in _every_module(model, ""):
+    for path, module in every_module(model):
         found.setdefault(id(module), []).append(path)
     return found
 
 
-def _every_module(thing: Any, path: str) -> Iterator[tuple[str, nn.Module]]:
-    """As MLX sees it: lists and dicts are looked into, tuples are not."""
+def every_module(thing: Any, path: str = "") -> Iterator[tuple[str, nn.Module]]:
+    """One that stands at two places comes twice. As MLX sees it: lists and dicts are looked into, tuples are not."""
     if isinstance(thing, nn.Module):
         yield path, thing
     items = thing.items() if isinstance(thing, dict) else enumerate(thing) if isinstance(thing, list) else ()
     for key, value in items:
         if isinstance(value, dict | list):
-            yield from _every_module(value, f"{path}.{key}" if path else str(key))
+            yield from every_module(value, f"{path}.{key}" if path else str(key))
 
 
 @dataclass(frozen=True)

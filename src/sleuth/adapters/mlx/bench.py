@@ -1,6 +1,5 @@
 """The joint copy of model, loss and optimiser that probes work on. MLX is lazy: each method has computed what it answers."""
 
-import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -12,15 +11,17 @@ import numpy as np
 from mlx.optimizers import Adam, Optimizer
 from mlx.utils import tree_flatten, tree_unflatten
 
-from sleuth.adapters.mlx import reach, state, wide
+from sleuth.adapters.mlx import reach, state
 from sleuth.adapters.mlx.activity import activity, computed
 from sleuth.adapters.mlx.anatomy import is_buffer, last_paths, modules, parameters
-from sleuth.adapters.mlx.arrays import arrays_in, as_mlx, converted, is_array, native
+from sleuth.adapters.mlx.arrays import arrays_in, as_mlx, converted, native
 from sleuth.adapters.mlx.bounds import guarded, require_in_range
+from sleuth.adapters.mlx.copying import copied
 from sleuth.adapters.mlx.describing import as_written, loss_name, rate_of
 from sleuth.adapters.mlx.failure import explain
 from sleuth.adapters.mlx.hearing import Hearing
 from sleuth.adapters.mlx.loss_calls import failed_call, heard_calls, own_call
+from sleuth.adapters.mlx.scalar import NotOneNumber, require_scalar
 from sleuth.adapters.mlx.written import function_line
 from sleuth.core.adapter import Bench, Gradients
 from sleuth.core.errors import Unsupported
@@ -49,14 +50,6 @@ def _copied(subject: Subject) -> tuple[tuple[Any, Any, Any], str | None]:
         return copied(*given), None
     except Exception as error:  # a model may hold what cannot be copied: locks, open files
         return given, f"the model cannot be copied ({type(error).__name__}: {error}); the original was used and put back"
-
-
-def copied(*things: Any) -> Any:
-    """What mx.compile returns, such as nn.relu, cannot be copied and need not be."""
-    held = [v for t in things if isinstance(t, nn.Module) for _, m in modules(t) for v in (*vars(m).values(), *m.values())]
-    compiled = {id(v): v for v in (*held, *things) if type(v).__name__ == "_gc_func"}
-    mx.eval([a for t in things if isinstance(t, nn.Module) for a in arrays_in(dict(t))])
-    return copy.deepcopy(things, dict(compiled))
 
 
 class MlxBench(Bench):
@@ -181,13 +174,22 @@ class MlxBench(Bench):
         with hearing.listening():
             return self.loss(batch)
 
-    def gradients(self, batch: Parts) -> Gradients:
+    @property
+    def has_users_optimiser(self) -> bool:
+        return not self._own_optimiser
+
+    def differentiate(self, batch: Parts) -> float:
+        """The loss; its gradients are kept for `apply`."""
         value, self._last = nn.value_and_grad(self.model, lambda: self.compute(batch))()
         mx.eval(value, self._last)
+        return float(value.item())
+
+    def gradients(self, batch: Parts) -> Gradients:
+        value = self.differentiate(batch)
         found = dict(tree_flatten(self._last))
         by_path = {path: found.get(self._gradient_paths.get(path, path)) for path in self.paths()}
         unreached = self.unreached(batch)
-        return Gradients(float(value.item()), {path: None if path in unreached else g for path, g in by_path.items()})
+        return Gradients(value, {path: None if path in unreached else g for path, g in by_path.items()})
 
     def unreached(self, batch: Parts) -> frozenset[str]:
         """Parameters whose gradient is zero whatever the numbers are: the loss does not depend on them."""
@@ -198,6 +200,16 @@ class MlxBench(Bench):
             finally:
                 self.restore(before)
         return self._unreached
+
+    @contextmanager
+    def without_asking_reach(self) -> Iterator[None]:
+        """To ask takes passes of its own, which nobody is to hear."""
+        kept = self._unreached
+        self._unreached = frozenset() if kept is None else kept
+        try:
+            yield
+        finally:
+            self._unreached = kept
 
     def forget_reach(self) -> None:
         """Another batch may take another way through the model."""
@@ -254,54 +266,12 @@ class MlxBench(Bench):
         for thing in (model, loss):
             if isinstance(thing, nn.Module):
                 thing.set_dtype(mx.float64)
+        from sleuth.adapters.mlx.wide_bench import WideBench
+
         return WideBench(model, loss, None, self._subject)
 
     def explain_failure(self, error: Exception, phase: str) -> Failure:
         return explain(error, phase, self.model)
-
-
-class WideBench(MlxBench):
-    """In float64: every floating input and target is widened on its way in."""
-
-    wide = True
-    _is_exact = False
-
-    def _require_exact(self, compute: Callable[[], mx.array]) -> None:
-        if self._is_exact:
-            return
-        before = self.snapshot()
-        try:
-            found = wide.inexact_operations(compute)
-        finally:
-            self.restore(before)
-        if found:
-            raise Unsupported(f"MLX computes {' and '.join(found)} in float64 to the accuracy of float32 only")
-        self._is_exact = True
-
-    def forward(self, inputs: Any) -> Any:
-        with wide.in_earnest():
-            self._require_exact(lambda: arrays_in(super(WideBench, self).call(as_mlx(inputs, wide=True)))[0])
-            return super().forward(inputs)
-
-    def loss(self, batch: Parts) -> float:
-        with wide.in_earnest():
-            self._require_exact(lambda: self.compute(batch))
-            return super().loss(batch)
-
-    def gradients(self, batch: Parts) -> Gradients:
-        with wide.in_earnest():
-            self._require_exact(lambda: self.compute(batch))
-            return super().gradients(batch)
-
-
-class NotOneNumber(ValueError):
-    """A loss that cannot be differentiated."""
-
-
-def require_scalar(loss: Any) -> None:
-    if not is_array(loss) or loss.size != 1:
-        got = f"an array of shape {tuple(loss.shape)}" if is_array(loss) else f"a {type(loss).__name__}"
-        raise NotOneNumber(f"the loss is not one number but {got}; average it: loss.mean(), or reduction='mean'")
 
 
 def _answered(hearing: Hearing) -> bool:
@@ -311,3 +281,9 @@ def _answered(hearing: Hearing) -> bool:
     except Exception:  # MLX raises here what it found wrong when it computed
         return False
     return bool(hearing.outputs)
+
+
+def own_bench(bench: Bench) -> MlxBench:
+    if not isinstance(bench, MlxBench):
+        raise Unsupported("this bench does not hold a model of MLX")
+    return bench

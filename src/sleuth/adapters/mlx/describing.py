@@ -18,6 +18,7 @@ from sleuth.adapters.mlx.written import assignment, freezing_line, layer_line
 from sleuth.core.location import Location
 from sleuth.core.machine import machine
 from sleuth.core.observation import Architecture, Layer, Parameter, Settings, Stray
+from sleuth.core.schedule import highest
 from sleuth.core.subject import Subject
 
 STRAY_DEPTH = 4
@@ -77,6 +78,10 @@ def _options(optimiser: Any) -> dict[str, Any]:
             plain = tuple(value) if isinstance(value, list) and all(isinstance(v, int | float) for v in value) else value
             if isinstance(plain, int | float | bool | str | tuple) and not name.startswith("_"):
                 found.setdefault(name, plain)
+        schedule = getattr(one, "_schedulers", {}).get("learning_rate")
+        peak = None if schedule is None else highest(lambda step, rate=schedule: rate(mx.array(step)))  # type: ignore[misc]
+        if peak is not None:
+            found.setdefault("initial_lr", peak)
     return found
 
 

@@ -8,6 +8,7 @@ from types import TracebackType
 import mlx.nn as nn
 
 from sleuth.adapters.mlx.anatomy import modules
+from sleuth.adapters.mlx.checkpoint import read_misfit
 from sleuth.core.observation import Failure, Observation
 from sleuth.core.place import innermost, location_of
 
@@ -41,6 +42,9 @@ def explain(error: BaseException, phase: str, model: nn.Module | None, *, ours: 
 
 def crash(error: BaseException, model: nn.Module | None) -> list[Observation]:
     """What ended the user's own code, where it is something that MLX says."""
+    misfit = read_misfit(error)
+    if misfit is not None:
+        return [misfit]
     told = explain(error, _phase(error.__traceback__), model, ours=False)
     return [] if told.kind == "other" else [told]
 

@@ -27,6 +27,9 @@ class FlowNotes:
         self._at: dict[int, int] = {}
         self._kept: list[Any] = []  # an identity is not given twice while its array lives
 
+    def __len__(self) -> int:
+        return len(self._operations)
+
     def expect(self, tree: Any) -> None:
         for path, array in leaves(tree, is_array):
             self._add(Operation(path or "input", "input", (), tuple(array.shape)), [array])

@@ -72,6 +72,7 @@ class Hearing:
     places: bool = True
     before: Callable[[Any, tuple[Any, ...], dict[str, Any]], None] | None = None  # a module or a loss is called; may raise
     called: set[str] = field(default_factory=set)
+    refused: HeardLoss | None = None  # a loss that raised
 
     def __post_init__(self) -> None:
         self._known = {id(module): (path, module) for path, module in modules(self.model)}
@@ -163,6 +164,9 @@ class Hearing:
                 if self.before is not None:
                     self.before(name, args, kwargs)
                 returned = plain(*args, **kwargs)
+            except Exception:
+                self.refused = HeardLoss(name, args, kwargs, None, self._here())
+                raise
             finally:
                 self._inside -= 1
             self.losses.append(HeardLoss(name, args, kwargs, returned, self._here()))

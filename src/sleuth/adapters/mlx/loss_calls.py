@@ -107,13 +107,19 @@ def _producer(output: np.ndarray, made: Sequence[Made]) -> Made | None:
     """What made these values, whatever shape they were brought into since."""
     for one in reversed(made):
         if one.array.size == output.size and np.array_equal(values(one.array).reshape(-1), output.reshape(-1)):
-            return one
+            return _maker(one.array, made)
     return None
+
+
+def _maker(array: mx.array, made: Sequence[Made]) -> Made | None:
+    """The function, or the innermost layer, that returned it first: layers around it hand it on."""
+    return next((m for m in made if m.array is array), None)
 
 
 def _behind(maker: Made, made: Sequence[Made]) -> str | None:
     given = next((array for array in maker.given if array.size == maker.array.size), None)
-    return next((m.operation for m in made if given is not None and m.array is given), None)
+    first = None if given is None else _maker(given, made)
+    return None if first is None else first.operation
 
 
 def number_of(value: Any) -> float | None:
@@ -160,7 +166,11 @@ def _mean(array: np.ndarray) -> float | None:
 
 def failed_call(name: str, hearing: Hearing, target: Any) -> Iterator[LossCall]:
     """The call of a loss that raised: only its name is left to go by, and only shapes are judged."""
-    outputs, targets = arrays_in(hearing.outputs), arrays_in(target)
+    heard = hearing.refused
+    bound = {} if heard is None else _bound(heard)
+    outputs = arrays_in([bound.get(word) for word in OUTPUTS]) or arrays_in(hearing.outputs)
+    targets = arrays_in(bound.get("targets")) or arrays_in(target)
     if outputs and targets:
         given = arguments(values(outputs[0]), values(targets[0]), ())
-        yield LossCall(name, family_of_name(name), None, given, failed=True)
+        family = family_of_name(name) if heard is None else _family(heard.name, bound)
+        yield LossCall(name if heard is None else heard.name, family, None, given, failed=True)

@@ -59,6 +59,7 @@ class Operations:
         self._stack: list[str] = []
         self._inside = 0
         self.heard: list[Operation] = []
+        self.on_heard: Callable[[], None] = lambda: None
 
     @contextmanager
     def listening(self) -> Iterator["Operations"]:
@@ -123,6 +124,7 @@ class Operations:
             output = self._passed(operation, output)
             operation = Operation(name, given, tuple(arrays_in(output)), layer, operation.location, numbers, settings, module)
         self.heard.append(operation)
+        self.on_heard()
         return output
 
 

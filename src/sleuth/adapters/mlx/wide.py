@@ -3,7 +3,9 @@
 While it lasts they are replaced by others of MLX that are exact; where a model uses one for which there is none, that is said.
 """
 
+import io
 import math
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -121,5 +123,20 @@ def is_compiling_on() -> bool:
 def inexact_operations(loss: Callable[[], mx.array]) -> list[str]:
     """Those that the loss is still made of. Leaves traces in the model: the caller puts it back."""
     told: list[dict[str, Any]] = []
-    mx.export_function(told.append, lambda _: loss(), mx.array(0.0))
-    return sorted({part["name"] for part in told if part["type"] == "primitive"} & INEXACT)
+    try:
+        mx.export_function(told.append, lambda _: loss(), mx.array(0.0))
+        names = {part["name"] for part in told if part["type"] == "primitive"}
+    except ValueError:
+        names = _drawn(loss)
+    return sorted(names & INEXACT)
+
+
+def _drawn(loss: Callable[[], mx.array]) -> set[str]:
+    """A function with a backward of its own (mx.custom_function) cannot be exported, but it can be drawn."""
+    undo = replaced(mx, "erf", mx.tanh)  # ours computes, and what is computed is not drawn
+    picture = io.StringIO()
+    try:
+        mx.export_to_dot(picture, loss())
+    finally:
+        undo()
+    return set(re.findall(r'label ="(\w+)", shape=rectangle', picture.getvalue()))

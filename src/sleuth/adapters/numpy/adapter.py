@@ -10,6 +10,8 @@ from sleuth import kernel
 from sleuth.adapters.numpy import describing, dissecting, flow, forms, state
 from sleuth.adapters.numpy.backward_lines import backward_line
 from sleuth.adapters.numpy.bench import NumpyBench, open_bench
+from sleuth.adapters.numpy.costs import NumpyProfiles
+from sleuth.adapters.numpy.inspecting.inspecting import NumpyInspects
 from sleuth.adapters.numpy.lending import NumpyLends
 from sleuth.adapters.numpy.overhearing import NumpyOverhears
 from sleuth.adapters.numpy.watching.watching import NumpyWatching
@@ -25,7 +27,19 @@ from sleuth.core.trial import Connection, Flow
 FRAMEWORKS = {"torch", "jax", "flax", "equinox", "haiku", "keras", "tensorflow", "mlx", "mithril", "tinygrad", "paddle", "mxnet"}
 
 
-class NumpyAdapter(NumpyLends, NumpyOverhears, Adapter, Describes, Dissects, Steps, Substitutes, Traces, Watches):
+class NumpyAdapter(
+    NumpyLends,
+    NumpyOverhears,
+    NumpyProfiles,
+    NumpyInspects,
+    Adapter,
+    Describes,
+    Dissects,
+    Steps,
+    Substitutes,
+    Traces,
+    Watches,
+):
     name = "numpy"
 
     def claims(self, thing: Any) -> bool:

@@ -1,5 +1,6 @@
 """What a hand-written model is made of: its layers and its parameters, found by looking at its attributes."""
 
+import re
 from collections.abc import Iterator, Mapping
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
@@ -12,6 +13,15 @@ from sleuth.core.errors import UnusableInput
 DEPTH = 8
 CLOSED = (str, bytes, int, float, complex, bool, type(None), np.ndarray, np.generic, type, FunctionType, MethodType, ModuleType)
 HOLDERS = ("data", "value")
+# Attributes that hold weights: W, b, W1, weights, bias, kernel, gamma, …
+WEIGHTS = re.compile(
+    r"^([wbuv]|[wb][a-z]{0,2}|gamma|beta|kernels?|filters?|embeddings?|weights?|bias(es)?)_?\d*$|weights?$|bias(es)?$", re.I
+)
+# And those that look like it: gradients, velocities, caches.
+OTHERS = re.compile(
+    r"^d_?[wbuv](?![a-z])|^d(weights?|bias(es)?|gamma|beta|kernels?|filters?)|grad|veloc|moment|^[mv]_|cache|running|delta|prev|best",
+    re.I,
+)
 
 
 def layers(model: Any) -> list[tuple[str, Any]]:
@@ -48,6 +58,10 @@ def children(thing: Any) -> list[tuple[Any, Any]]:
             return list(enumerate(thing))
         case _:
             return list(getattr(thing, "__dict__", {}).items())
+
+
+def is_weight(key: str, value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.ndim > 0 and bool(WEIGHTS.search(key)) and not OTHERS.search(key)
 
 
 class Parameters:

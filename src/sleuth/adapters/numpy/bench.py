@@ -31,7 +31,7 @@ from sleuth.core.tree import leaves, map_arrays
 
 @contextmanager
 def open_bench(subject: Subject) -> Iterator[Bench]:
-    parts, note = _copied(subject)
+    parts, note = copied(subject)
     before = remember(*parts)
     try:
         bench = NumpyBench(*parts, subject)
@@ -41,7 +41,7 @@ def open_bench(subject: Subject) -> Iterator[Bench]:
         put_back(before)
 
 
-def _copied(subject: Subject) -> tuple[tuple[Any, Any, Any], str | None]:
+def copied(subject: Subject) -> tuple[tuple[Any, Any, Any], str | None]:
     given = (subject.model, subject.loss, subject.optimizer)
     if has_views(list(Parameters(subject.model).arrays().values()), *given):
         return (
@@ -84,6 +84,15 @@ class NumpyBench(Bench):
             if id(array) not in seen:
                 yield name
             seen.add(id(array))
+
+    @property
+    def optimiser(self) -> Any:
+        return self._optimiser
+
+    @property
+    def takes_whole_steps(self) -> bool:
+        """Only a train_step of the model's own knows how the weights change."""
+        return self._stepper.whole is not None
 
     def paths(self) -> tuple[str, ...]:
         return self._paths

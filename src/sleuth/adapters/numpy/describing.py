@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from sleuth.adapters.numpy import stepping
-from sleuth.adapters.numpy.anatomy import Parameters, holders, layers
+from sleuth.adapters.numpy.anatomy import Parameters, holders, is_weight, layers
 from sleuth.core.location import Location, locate
 from sleuth.core.machine import machine
-from sleuth.core.observation import Architecture, Layer, Parameter, Settings
+from sleuth.core.observation import Architecture, Layer, Parameter, Settings, Stray
 from sleuth.core.place import is_users
 from sleuth.core.subject import Subject
 
@@ -46,8 +46,22 @@ def describe(subject: Subject) -> Architecture:
     held = holders(subject.model)
     parameters = tuple(_parameters(subject, dict(found), held))
     described = [_layer(path, layer, parameters) for path, layer in found] or [_layer("", subject.model, parameters)]
-    # Whether an array that parameters() leaves out is a weight, a cache or a constant cannot be told: strays stay unknown.
-    return Architecture(tuple(described), parameters, strays=None)
+    return Architecture(tuple(described), parameters, strays=strays(subject.model, found))
+
+
+def strays(model: Any, found: list[tuple[str, Any]]) -> tuple[Stray, ...] | None:
+    """Layers whose weights parameters() leaves out, though it gives those of another layer of the same class. Of any other array
+    it cannot be told whether it is a weight, a cache or a constant; None where no two layers are alike."""
+    given = {id(a) for a in Parameters(model).arrays().values()}
+    weights = [(path, layer, k, v) for path, layer in found for k, v in getattr(layer, "__dict__", {}).items() if is_weight(k, v)]
+    known = {(type(layer), key) for _, layer, key, array in weights if id(array) in given}
+    if not known:
+        return None
+    left_out: dict[str, tuple[Any, int]] = {}
+    for path, layer, key, array in weights:
+        if id(array) not in given and (type(layer), key) in known and not is_frozen(layer):
+            left_out[path] = layer, left_out.get(path, (layer, 0))[1] + array.size
+    return tuple(Stray(path, "layer", size, _class_location(layer)) for path, (layer, size) in left_out.items())
 
 
 def settings(subject: Subject) -> Settings:
@@ -64,6 +78,7 @@ def settings(subject: Subject) -> Settings:
         optimiser_options=stepping.options(subject.optimizer),
         parameter_dtype=max(set(dtypes), key=dtypes.count) if dtypes else None,
         foreign_parameters=sum(id(a) not in own for a in held or ()),
+        default_dtype="float64",
         versions={"numpy": np.__version__, "python": sys.version.split()[0]},
         machine=machine(),
     )
@@ -129,6 +144,8 @@ def _widths(family: str, own: list[Parameter]) -> dict[str, Any]:
     if family == "embedding":
         return {"in": weight[0], "out": weight[1]}
     known: dict[str, Any] = {"bias": bias is not None}
+    if family == "conv" and len(weight) > 2 and bias == weight[-1] and bias != weight[0]:  # (height, width, in, out)
+        return known | {"kernel": weight[:-2], "in": weight[-2], "out": weight[-1]}
     if family == "conv" and len(weight) > 2:
         known["kernel"] = weight[2:]
     first_is_out = bias == weight[0] or (bias is None and family == "conv")

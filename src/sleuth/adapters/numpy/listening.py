@@ -19,6 +19,7 @@ from sleuth.core.place import is_users
 from sleuth.core.tree import leaves
 
 CALLS = ("forward", "__call__")
+BACKWARDS = ("backward", "backprop")
 FUNCTIONS = {name.replace("_", ""): name for name in (*ACTIVATIONS, *SOFTMAXES)}
 # Reshapes and clips between a softmax and the loss keep its values.
 CARRIED = 3
@@ -52,6 +53,7 @@ class Listener:
         self._times: dict[str, int] = {}
         self.made: list[Made] = []
         self.outputs: list[Any] = []  # of the model as a whole
+        self.passed: list[tuple[str, np.ndarray]] = []  # (layer, the gradient by its output that its backward was given)
 
     @contextmanager
     def listening(self) -> Iterator["Listener"]:
@@ -64,6 +66,8 @@ class Listener:
             sys.setprofile(before)
 
     def _event(self, frame: FrameType, event: str, value: Any) -> None:
+        if event == "call" and frame.f_code.co_name in BACKWARDS:
+            self._back(frame)
         if event != "return" or value is None:
             return
         name = frame.f_code.co_name
@@ -71,6 +75,12 @@ class Listener:
             self._layer(frame, value)
         elif (activation := FUNCTIONS.get(name.lower().replace("_", ""))) and is_users(frame.f_code.co_filename):
             self._function(frame, activation, value)
+
+    def _back(self, frame: FrameType) -> None:
+        owner, names = _owner(frame), frame.f_code.co_varnames[1 : frame.f_code.co_argcount]
+        given = frame.f_locals.get(names[0]) if names else None
+        if id(owner) in self._layers and isinstance(given, np.ndarray):
+            self.passed.append((self._layers[id(owner)][0], np.array(given)))
 
     def _layer(self, frame: FrameType, value: Any) -> None:
         owner = _owner(frame)

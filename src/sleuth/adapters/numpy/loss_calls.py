@@ -65,7 +65,7 @@ def family_of_name(name: str) -> str:
 
 def _arguments(output: Any, target: Any, listener: Listener) -> tuple[Argument, ...]:
     sides = (("output", output), ("target", target))
-    return tuple(_argument(role, array, listener) for role, tree in sides for _, array in leaves(tree, is_array))
+    return tuple(argument(role, array, listener, array) for role, tree in sides for _, array in leaves(tree, is_array))
 
 
 def broadcast_of(output: np.ndarray, target: np.ndarray) -> tuple[int, ...] | None:
@@ -76,8 +76,9 @@ def broadcast_of(output: np.ndarray, target: np.ndarray) -> tuple[int, ...] | No
     return shape if np.prod(shape) > max(output.size, target.size) else None
 
 
-def _argument(role: str, array: np.ndarray, listener: Listener) -> Argument:
-    maker = listener.producer(array) if role == "output" else None
+def argument(role: str, array: np.ndarray, listener: Listener, live: np.ndarray | None) -> Argument:
+    """`live`: the very array that was given, by which its maker is known; the values may be a copy."""
+    maker = listener.producer(live) if role == "output" and live is not None else None
     return Argument(
         facts=array_facts(role, array),
         role=role,

@@ -10,6 +10,8 @@ import numpy as np
 
 from sleuth.adapters.numpy.anatomy import Parameters, layers
 from sleuth.adapters.numpy.calling import call, default_of, takes, takes_nothing
+from sleuth.adapters.numpy.held import live_gradients
+from sleuth.adapters.numpy.resets import resets_in_line
 from sleuth.core.errors import Unsupported
 from sleuth.core.subject import Parts
 
@@ -68,6 +70,7 @@ class Stepper:
         self.rate = find_rate(model, optimiser)
         self.decay = find_decay(optimiser)
         self._own = Rate(SimpleNamespace(lr=STAND_IN_RATE), "lr")
+        self._in_line: bool | None = None  # the user's loop sets gradients to zero itself
 
     @property
     def whole(self) -> Callable[..., Any] | None:
@@ -116,7 +119,8 @@ class Stepper:
                 array -= (rate * np.asarray(gradient)).astype(array.dtype)
 
     def clear(self) -> None:
-        """As the user's loop does before a backward, where there is something to call."""
+        """As the user's loop does before a backward: where there is something to call, or a line of it that sets them to zero."""
+        called = False
         for holder in (
             self._optimiser,
             self._model,
@@ -126,6 +130,12 @@ class Stepper:
             method = next((m for name in CLEARING if callable(m := getattr(holder, name, None))), None)
             if method is not None and takes_nothing(method):
                 method()
+                called = True
+        if self._in_line is None:
+            self._in_line = not called and resets_in_line(self._model)
+        if self._in_line:
+            for gradient in live_gradients(self._model, None):
+                gradient[...] = 0
 
     def set_rate(self, value: float) -> None:
         if self.rate is not None:

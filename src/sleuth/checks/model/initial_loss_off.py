@@ -40,7 +40,7 @@ def initial_loss_off(seen: Seen, *, times: float = TIMES, spreads: float = SPREA
         yield NotExamined(f"guessing gives a loss of {start.expected:.3g} ({start.how}): there is nothing to compare with")
         return
     ratio = start.measured / start.expected
-    if start.measured > times * start.expected + spreads * start.spread:
+    if start.measured > max(times * start.expected, start.expected + start.natural) + spreads * start.spread:
         yield Evidence(
             summary=f"the loss starts at {start.measured:.3g}, where guessing gives {start.expected:.3g} ({start.how})",
             numbers={"measured": start.measured, "expected": start.expected, "ratio": ratio},

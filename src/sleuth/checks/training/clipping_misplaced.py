@@ -19,6 +19,10 @@ WRONG = {
         "while there were none, before the backward",
         "Move the clipping to between loss.backward() and optimizer.step().",
     ),
+    "clip-unused": (
+        "and the step took those from before: what the clipping returned was not used",
+        "Hand on what it returns: grads, norm = clip_grad_norm(grads, max_norm), then step with these.",
+    ),
     "clip-on-scaled-gradient": (
         "while they were still multiplied by the scaler's factor, so the limit meant something else",
         "Call scaler.unscale_(optimizer) before the clipping.",

@@ -87,6 +87,8 @@ class Misfit(Observation):
     got: str = ""
     owner: str = "model"  # as the user's line calls them
     state: str = "state"
+    verb: str = "load_state_dict"  # by which it is loaded
+    pairs: bool = False  # that takes a list of pairs, no table
     advice: str | None = None
     location: Location | None = None
 

@@ -26,16 +26,16 @@ class Call(Observation):
 class Step(Observation):
     """One step of one optimiser.
 
-    `calls` is what the loop did since the step before, in order, repetitions in a row once: zero_grad, forward, forward-in-eval,
-    validate, validate-in-train (without a graph), backward, gradient (asked for without a backward), clip, clip-on-used-gradient
-    (after the step), clip-on-nothing (before the backward), clip-on-scaled-gradient (before a scaler's unscale), unscale,
-    scheduler, first-scheduler (before the optimiser ever stepped), told-scheduler (that was given a metric or an epoch), each
-    also with -of-another (optimiser), skipped (by a scaler), skipped-on-used-gradient, and at the end one of step,
-    step-on-used-gradient (that an earlier step had used and nobody cleared),
-    step-on-altered-gradient (the same, but changed by hand in between), step-on-same-gradient (no backward since the last step),
-    step-on-given-gradient (that came from no backward), step-on-erased-gradient (cleared after the backward),
-    step-without-gradient. `counts` also holds erased-backward: backwards since the last step whose gradient was cleared before
-    this one could use it.
+    `calls` is what the loop did since the step before, in order, repetitions in a row once: zero_grad, forward,
+    forward-in-eval, validate, validate-in-train (without a graph), backward, gradient (asked for without a backward), clip,
+    clip-on-used-gradient (after the step), clip-unused (it returned others, which the step did not take), clip-on-nothing
+    (before the backward), clip-on-scaled-gradient (before a scaler's unscale), unscale, scheduler, first-scheduler (before
+    the optimiser ever stepped), told-scheduler (that was given a metric or an epoch), each also with -of-another
+    (optimiser), skipped (by a scaler), skipped-on-used-gradient, and at the end one of step, step-on-used-gradient (that an
+    earlier step had used and nobody cleared), step-on-altered-gradient (the same, but changed by hand in between),
+    step-on-same-gradient (no backward since the last step), step-on-given-gradient (that came from no backward),
+    step-on-erased-gradient (cleared after the backward), step-without-gradient. `counts` also holds erased-backward:
+    backwards since the last step whose gradient was cleared before this one could use it.
     """
 
     step: int

@@ -66,6 +66,7 @@ class InitialLoss(Trial):
     expected: float
     spread: float  # how far the expectation moves with the batch that was drawn
     how: str  # "ln 10 for 10 classes", …
+    natural: float = 0.0  # what answers of size one add to it, where the targets may be far smaller than that
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ def capabilities(adapter: Adapter) -> dict[str, bool]:
 
 def matrix(adapters: Iterable[Adapter]) -> str:
     """Adapter × capability, as a text table."""
-    lines = [f"{'':10}" + "".join(f"{kind.__name__:>11}" for kind in CAPABILITIES)]
+    lines = [f"{'':10}" + "".join(f"{kind.__name__:>12}" for kind in CAPABILITIES)]
     for adapter in adapters:
-        lines.append(f"{adapter.name:10}" + "".join(f"{'yes' if has else '-':>11}" for has in capabilities(adapter).values()))
+        lines.append(f"{adapter.name:10}" + "".join(f"{'yes' if has else '-':>12}" for has in capabilities(adapter).values()))
     return "\n".join(lines)

@@ -68,3 +68,37 @@ def weights(adapter: Adapter, bench: Bench) -> dict[str, np.ndarray]:
 
 def same(one: dict[str, np.ndarray], other: dict[str, np.ndarray]) -> bool:
     return one.keys() == other.keys() and all(np.array_equal(one[k], other[k]) for k in one)
+
+
+def close(one: np.ndarray, other: np.ndarray) -> bool:
+    """As far as single precision and another order of summation go."""
+    return one.shape == other.shape and bool(np.allclose(one, other, rtol=1e-4, atol=1e-5))
+
+
+@dataclass(frozen=True)
+class Network:
+    """A training whose weights are known, with what NumPy computes of its only batch."""
+
+    subject: Subject
+    hidden: np.ndarray
+    scores: np.ndarray
+    back_to_hidden: np.ndarray  # the gradient of the loss by the hidden values
+
+
+def known_network(kit: Kit) -> Network:
+    x, y = data()
+    rng = np.random.default_rng(13)
+    enter = rng.normal(size=(HIDDEN, FEATURES)).astype(np.float32) / 4
+    leave = rng.normal(size=(CLASSES, HIDDEN)).astype(np.float32) / 3
+    shift = rng.normal(size=HIDDEN).astype(np.float32)
+    layers = kit.linear(FEATURES, HIDDEN), kit.activation("relu"), kit.linear(HIDDEN, CLASSES)
+    model = kit.sequential(*layers)
+    loader = kit.loader(x, y, batch_size=SAMPLES, shuffle=False)
+    kit.set_weights(layers[0], enter, shift)
+    kit.set_weights(layers[2], leave, np.zeros(CLASSES, np.float32))
+    subject = Subject(model, loader, kit.loss("cross-entropy"), kit.optimiser(model, "sgd", lr=0.1))
+    hidden = np.maximum(x @ enter.T + shift, 0)
+    scores = hidden @ leave.T
+    shares = np.exp(scores - scores.max(1, keepdims=True))
+    back = (shares / shares.sum(1, keepdims=True) - np.eye(CLASSES, dtype=np.float32)[y]) / SAMPLES
+    return Network(subject, hidden, scores, back @ leave)

@@ -3,14 +3,16 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from sleuth.adapters.jax.crash import crash
 from sleuth.adapters.jax.watching.discovery import JaxDiscovery
 from sleuth.adapters.jax.watching.watching import JaxWatching
 from sleuth.adapters.jax.watching.wrapping import listened
-from sleuth.core.adapter import Attended, Discovered, Discovering, Discovers, Watches, Watching, WrapsSteps
+from sleuth.core.adapter import Attended, Discovered, Discovering, Discovers, Explains, Watches, Watching, WrapsSteps
 from sleuth.core.guard import Guard
+from sleuth.core.observation import Observation
 
 
-class JaxWatches(Discovers, Watches, WrapsSteps):
+class JaxWatches(Discovers, Explains, Watches, WrapsSteps):
     def watch(
         self,
         model: Any,
@@ -21,10 +23,13 @@ class JaxWatches(Discovers, Watches, WrapsSteps):
         guard: Guard | None = None,
         keeps: bool = False,
     ) -> Watching:
-        return JaxWatching(model, every=every, overhead=overhead, guard=guard)
+        return JaxWatching(model, optimisers, every=every, overhead=overhead, guard=guard)
 
     def discover(self, begin: Callable[[Discovered], Attended], *, steps: int | None = None) -> Discovering:
         return JaxDiscovery(begin, steps)
+
+    def explain(self, error: BaseException) -> list[Observation]:
+        return crash(error, 0)
 
     def listened(self, step: Callable[..., Any]) -> Callable[..., Any]:
         return listened(step)

@@ -4,9 +4,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
+from sleuth.adapters.jax.watching.inside import Story, Telling
 from sleuth.adapters.jax.watching.measuring import changes, measure
-from sleuth.adapters.jax.watching.naming import Path, is_weight, leaves_of, name_of, weight_places
+from sleuth.adapters.jax.watching.naming import STATES, Path, is_weight, leaves_of, name_of, weight_places
 
 GRADIENT, UPDATE = "gradient", "update"
 
@@ -47,13 +49,17 @@ class Channel:
     parts: tuple[Part, ...]
     values: tuple[Any, ...]
     lr: Any = None
+    count: Any = None  # of the steps that the optimiser remembers
+    telling: Telling | None = None
+    story: Story | None = None  # of what was said inside
 
-    def tree_flatten(self) -> tuple[tuple[Any, Any], tuple[Part, ...]]:
-        return (self.values, self.lr), self.parts
+    def tree_flatten(self) -> tuple[tuple[Any, ...], tuple[tuple[Part, ...], Story | None]]:
+        return (self.values, self.lr, self.count, self.telling), (self.parts, self.story)
 
     @classmethod
-    def tree_unflatten(cls, parts: tuple[Part, ...], children: tuple[Any, Any]) -> "Channel":
-        return cls(parts, *children)
+    def tree_unflatten(cls, static: tuple[tuple[Part, ...], Story | None], children: tuple[Any, ...]) -> "Channel":
+        values, lr, count, telling = children
+        return cls(static[0], values, lr, count, telling, static[1])
 
 
 @dataclass
@@ -72,12 +78,19 @@ class Collector:
         self._trace = next((t for _, leaf in inputs if (t := getattr(leaf, "_trace", None)) is not None), None)
         self._heard: list[Heard] = []
         self.lr: Any = next((leaf for path, leaf in inputs if _is_rate(path, leaf)), None)
+        self.count: Any = next((leaf for path, leaf in inputs if _is_count(path, leaf)), None)
+        self._told: tuple[Story, Telling] | None = None
         self.out_of_reach = 0
 
     def gradient(self, lane: Lane, weights: list[Any], loss: Any, gradients: list[Any], *, single: bool) -> None:
         if self._reaches([loss, *gradients]):
             part = Part(GRADIENT, lane, weight_places(lane.names, weights, self._inputs), single=single)
             self._heard.append(Heard(part, loss, [*gradients, *weights]))
+
+    def inside(self, told: tuple[Story, Telling]) -> None:
+        """Of the first gradient of the step."""
+        if self._told is None and self._reaches(jax.tree_util.tree_leaves(told[1])):
+            self._told = told
 
     def update(self, lane: Lane, before: list[Any], after: list[Any]) -> None:
         if self._reaches(after):
@@ -90,6 +103,8 @@ class Collector:
                 continue
             outer = Part(part.kind, part.lane, single=part.single)
             self._heard.append(Heard(outer, loss, measured=values))
+        if channel.story is not None and channel.telling is not None:
+            self.inside((channel.story, channel.telling))
 
     def channel(self, output: Any) -> Channel:
         raw = [array for heard in self._heard for array in heard.arrays]
@@ -109,7 +124,10 @@ class Collector:
             end = begin + len(heard.arrays)
             values.append((heard.loss, sizes[begin:end], counts[begin:end]))
             begin = end
-        return Channel(parts, tuple(values), self.lr if parts else None)
+        if not parts:
+            return Channel(parts, tuple(values))
+        story, telling = (None, None) if self._told is None else self._told
+        return Channel(parts, tuple(values), self.lr, self.count, telling, story)
 
     def _reaches(self, leaves: list[Any]) -> bool:
         """Of this very trace, or plain values."""
@@ -127,6 +145,12 @@ def lane_of(tree: Any) -> tuple[Lane, list[Any], list[bool]]:
     names = tuple(name_of(path) for path, _ in weights)
     lane = Lane(names, tuple(tuple(w.shape) for _, w in weights), tuple(str(w.dtype) for _, w in weights))
     return lane, [leaf for _, leaf in weights], chosen
+
+
+def _is_count(path: Path, leaf: Any) -> bool:
+    """As the states of optax keep it. Flax NNX hands leaves on without their names; its own counts are unsigned."""
+    whole = getattr(leaf, "shape", None) == () and leaf.dtype == jnp.int32
+    return whole and (name_of(path)[-1] == "count" or STATES in name_of(path))
 
 
 def _is_rate(path: Path, leaf: Any) -> bool:

@@ -36,6 +36,8 @@ class Compiled:
         self.parts: tuple[Part, ...] = ()
         self.order: dict[Part, list[int]] = {}  # of the weights, as the model uses them
         self.silent: str | None = None  # why it has nothing to tell
+        self.runs_combined = False  # it has effects: at a look the second form runs in place of the plain one
+        self.deaf_inside: str | None = None  # why nothing is told from inside its loss
         self.owners: list[Watcher | None] = []  # of each part
         self.runs = {True: 0, False: 0}  # with statistics, and without
         self.first: Any = None  # what its first call returned, until somebody wants to know
@@ -95,6 +97,7 @@ class Compiled:
             return self.plain(*args, **kwargs), None
         form = self.form_for(given)
         if form is None or form.look is None:
+            self.runs_combined = True
             return self.told(*args, **kwargs)
         channel = self._look(form, given)  # first: the plain one may take the memory of its arguments
         return self.plain(*args, **kwargs), channel
@@ -111,8 +114,7 @@ class Compiled:
 
     def _prepare(self, given: Arguments) -> bool:
         try:
-            traced = self.told.trace(*given[0], **given[1])
-            form = second_form(traced, self._dynamic)
+            form = self._second_form(given)
         except Exception as error:  # a mistake of the user's own comes again when the plain one is called
             self.silent = f"its second form could not be traced: {_first_line(error)}"
             return False
@@ -122,6 +124,17 @@ class Compiled:
         self.parts, self.order, self.owners = form.parts, form.order, []
         self._forms[self._signature(given)] = form
         return True
+
+    def _second_form(self, given: Arguments) -> SecondForm:
+        outer, HEARING.looks_inside = HEARING.looks_inside, True
+        try:
+            return second_form(self.told.trace(*given[0], **given[1]), self._dynamic)
+        except Exception as error:
+            self.deaf_inside = _first_line(error)
+        finally:
+            HEARING.looks_inside = outer
+        # Not everything can be traced by itself: then its gradients are told, and nothing from inside.
+        return second_form(self.told.trace(*given[0], **given[1]), self._dynamic)
 
     def _signature(self, given: Arguments) -> Any:
         leaves, tree = jax.tree_util.tree_flatten(given)

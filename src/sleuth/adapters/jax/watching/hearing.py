@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import jax
 
 from sleuth.adapters.jax.watching.channel import Collector, Lane, lane_of
+from sleuth.adapters.jax.watching.inside import Inside
 
 
 class Listener(Protocol):
@@ -29,6 +30,7 @@ class Hearing(threading.local):
     marked: Any = None  # the compiled function that is being called, if nothing is known of it yet
     busy: bool = False  # we are at work ourselves
     taking: bool = False  # a gradient is being taken by one of the functions below
+    looks_inside: bool = False  # the second executable that is traced is to tell what is said inside the loss, too
 
 
 HEARING = Hearing()
@@ -41,9 +43,13 @@ def make_value_and_grad(plain: Callable[..., Any], listener: Listener) -> Callab
 
         @functools.wraps(taken)
         def call(*args: Any, **kwargs: Any) -> Any:
-            value, gradients = result = _taken(taken, args, kwargs)
+            inside = _inside(fun, args, kwargs, argnums)
+            take = taken if inside is None else plain(inside.function, argnums, has_aux, **options)
+            value, gradients = result = _taken(take, args, kwargs)
             loss = value[0] if has_aux else value
             _heard_gradient(listener, args, argnums, loss, gradients)
+            if inside is not None:
+                _heard_inside(listener, inside, args, argnums)
             _speak_up(listener, loss)
             return result
 
@@ -64,9 +70,13 @@ def make_grad(plain: Callable[..., Any], both: Callable[..., Any], listener: Lis
         def call(*args: Any, **kwargs: Any) -> Any:
             if HEARING.busy:
                 return alone(*args, **kwargs)
-            value, gradients = _taken(taken, args, kwargs)
+            inside = _inside(fun, args, kwargs, argnums)
+            take = taken if inside is None else both(inside.function, argnums, has_aux, **options)
+            value, gradients = _taken(take, args, kwargs)
             loss = value[0] if has_aux else value
             _heard_gradient(listener, args, argnums, loss, gradients)
+            if inside is not None:
+                _heard_inside(listener, inside, args, argnums)
             _speak_up(listener, loss)
             return (gradients, value[1]) if has_aux else gradients
 
@@ -98,6 +108,13 @@ def make_vjp(plain: Callable[..., Any], listener: Listener) -> Callable[..., Any
         return (loss, heard, *others)
 
     return vjp
+
+
+def _inside(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], argnums: Any) -> Inside | None:
+    if HEARING.collector is None or HEARING.busy or not HEARING.looks_inside:
+        return None
+    HEARING.looks_inside = False  # of a gradient within it, or after it, nothing is told
+    return Inside(fun, args, kwargs, argnums)
 
 
 def _taken(take: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -156,6 +173,21 @@ def _heard_gradient(listener: Any, args: tuple[Any, ...], argnums: Any, loss: An
     single = len(weights) == 1 and (argnums not in (0, (0,)) or len(args) < 2)
     told = listener.eager_gradient if HEARING.collector is None else HEARING.collector.gradient
     told(lane, weights, loss, flat, single=single)
+
+
+def _heard_inside(listener: Any, inside: Inside, args: tuple[Any, ...], argnums: Any) -> None:
+    """What goes wrong here is met by whoever traces: then it is traced again without this."""
+    collector = HEARING.collector
+    if collector is None:
+        return
+    by = args[argnums] if isinstance(argnums, int) else tuple(args[i] for i in argnums)
+    outer, HEARING.busy = HEARING.busy, True
+    try:
+        told = inside.told(lane_of(by)[0].paths)
+    finally:
+        HEARING.busy = outer
+    if told is not None:
+        collector.inside(told)
 
 
 @_quietly

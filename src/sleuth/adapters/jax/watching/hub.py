@@ -12,9 +12,17 @@ from sleuth.adapters.jax.watching.executables import Arguments, Compiled, leaf_a
 from sleuth.adapters.jax.watching.hearing import HEARING
 from sleuth.adapters.jax.watching.measuring import measure_changes, measure_now
 from sleuth.adapters.jax.watching.patches import Patches
+from sleuth.core.observation import Call
+from sleuth.core.place import current_location
 
 if TYPE_CHECKING:
     from sleuth.adapters.jax.watching.watcher import Watcher
+
+
+COMBINED = (
+    "the step has effects (a print, a callback), so steps that are looked at run a form of it that returns statistics as well: "
+    "XLA does not promise that its last bits are the same"
+)
 
 
 class Discoverer(Protocol):
@@ -85,7 +93,16 @@ class Hub:
         finally:
             HEARING.marked = outer
         step.first = output if step.has_parts else None
+        if not step.has_parts:
+            self._called(args, kwargs)
         return output
+
+    def _called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        try:
+            for watcher in self.watchers:
+                watcher.called((args, kwargs))
+        except Exception as error:
+            self.failed(error)
 
     def _listen(self, step: Compiled, given: Arguments) -> Any:
         began = time.perf_counter()
@@ -103,6 +120,8 @@ class Hub:
         returned = time.perf_counter()
         if timed:
             owner.pace.took(returned - called, looked=looked)
+        if looked and step.runs_combined:
+            owner.say(COMBINED)
         self._note(step, given, output, channel)
         compiled = returned - called if looked and step.runs[True] == 0 else 0.0
         owner.measured_seconds += called - max(began, owner.born) + compiled + time.perf_counter() - returned
@@ -129,6 +148,7 @@ class Hub:
             owner = self.owner(part, _weights(part, given))
             if owner is not None and part.is_gradient:
                 owner.begin(part.lane, step.order[part])
+                owner.tripwire.found.append(Call("step", owner.steps, current_location()))
             step.owners.append(owner)
         if step.first is not None:  # it was called before anything was known of it
             first, step.first = step.first, None
@@ -145,10 +165,9 @@ class Hub:
                     continue
                 if channel is None and part.loss is not None:
                     loss = leaf_at(output, part.loss)
-                rate = None if channel is None else channel.lr
                 look = tuple(measured) if channel is not None else None
                 weights = partial(_weights, part, given)
-                owner.gradient(part.lane, loss, look, weights, rate)
+                owner.gradient(part.lane, loss, look, weights, channel)
                 owner.remember(loss, step, given)
         except Exception as error:
             self.failed(error)
@@ -162,7 +181,7 @@ class Hub:
             return
         owner.begin(lane, list(range(len(lane.names))))
         look = measure_now([*gradients, *weights]) if owner.is_due(part) else None
-        owner.gradient(lane, loss, look, lambda: weights, None)
+        owner.gradient(lane, loss, look, lambda: weights)
 
     def eager_update(self, lane: Lane, before: list[Any], after: list[Any]) -> None:
         owner = next((w for w in self.watchers if w.knows(lane)), None)

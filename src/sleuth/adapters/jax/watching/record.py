@@ -1,13 +1,16 @@
 """What one step leaves behind; turned into observations off the training thread."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from sleuth.adapters.jax.watching.channel import Lane
+from sleuth.adapters.jax.watching.inside import Story, Telling
 from sleuth.adapters.jax.watching.measuring import table
+from sleuth.adapters.jax.watching.modes import Active, Validation
+from sleuth.adapters.jax.watching.telling import told
 from sleuth.core.observation import Frame, Observation, Role, Step
 from sleuth.core.statistics import norm_of
 
@@ -19,6 +22,10 @@ class Look:
     gradients: Measured  # the weights' behind them
     update: Measured | None = None
     rate: Any = None
+    count: Any = None  # of steps that the optimiser remembers
+    active: Active | None = None  # which layers are in training mode
+    story: Story | None = None
+    telling: Telling | None = None
 
 
 class Record(NamedTuple):
@@ -30,6 +37,7 @@ class Record(NamedTuple):
     order: Sequence[int]
     look: Look | None = None
     notes: tuple[Observation, ...] = ()
+    validation: Validation | None = None  # that came before it
 
 
 @dataclass
@@ -46,7 +54,10 @@ class Track:
     hears_updates: bool = False
 
 
-def observations(record: Record) -> Iterator[Observation]:
+def observations(
+    record: Record, rate_at: Callable[[int], float | None] | None = None, calls: tuple[str, ...] = (), *, training: bool = True
+) -> Iterator[Observation]:
+    """`rate_at`: the rate of a step by its count, where the step does not tell it itself."""
     yield from record.notes
     norm, rate = None, None
     if record.look is not None:
@@ -56,6 +67,9 @@ def observations(record: Record) -> Iterator[Observation]:
         for role, rows in tables.items():
             yield Frame(record.step, role, paths, rows)
         rate = None if record.look.rate is None else float(np.asarray(record.look.rate))
+        if rate is None and rate_at is not None:
+            rate = rate_at(record.step if record.look.count is None else int(np.asarray(record.look.count)))
+        yield from _told(record, record.look)
     values = [float(np.asarray(loss)) for loss in record.losses]
     mean = sum(values) / len(values) if values else None
     yield Step(
@@ -64,9 +78,19 @@ def observations(record: Record) -> Iterator[Observation]:
         rate,
         gradient_norm=norm,
         optimiser=record.optimiser,
+        calls=calls,
+        training=training,
         seconds={"step": record.seconds},
         heard=bool(values),
     )
+
+
+def _told(record: Record, look: Look) -> Iterator[Observation]:
+    if look.story is None or look.telling is None:
+        return
+    losses = [float(np.asarray(loss)) for loss in record.losses]
+    value = losses[0] if len(losses) == 1 and np.isfinite(losses[0]) else None
+    yield from told(record.step, look.story, look.telling, value)
 
 
 def _tables(record: Record, look: Look) -> dict[Role, np.ndarray]:

@@ -5,8 +5,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from sleuth.adapters.jax.watching.channel import Lane, Part
+from sleuth.adapters.jax.watching.channel import Channel, Lane, Part
 from sleuth.adapters.jax.watching.measuring import measure_changes
+from sleuth.adapters.jax.watching.modes import Switches, Validation
 from sleuth.adapters.jax.watching.pace import Pace
 from sleuth.adapters.jax.watching.record import Look, Measured, Record, Track
 from sleuth.adapters.jax.watching.tripwire import Tripwire
@@ -32,6 +33,11 @@ class Watcher:
         self._put, self._guard = put, guard
         self._shapes = None if shapes is None else Counter(shapes)
         self._tracks: dict[Lane, Track] = {}
+        self.switches: Switches | None = None  # of the model, where it has any that can be read
+        self.validation: Validation | None = None  # that is going on
+        self.hears_updates = False
+        self.taken = False  # the step takes the memory of its weights, so what became of them is not known
+        self.said: list[str] = []
         self.born = self._began = time.perf_counter()
 
     @property
@@ -42,9 +48,11 @@ class Watcher:
         """Is this the model that is watched? An update is, where its gradient was."""
         if self.gave_up is not None or self.knows(part.lane):
             return True
-        if not part.is_gradient or part.single or self._shapes is None:
+        if not part.is_gradient or self._shapes is None:
             return False
-        return not Counter(zip(part.lane.shapes, part.lane.dtypes, strict=True)) - self._shapes
+        own = Counter(zip(part.lane.shapes, part.lane.dtypes, strict=True))
+        # One array may be an input; unless it is all that the model has.
+        return own == self._shapes if part.single else not own - self._shapes
 
     def knows(self, lane: Lane) -> bool:
         return self._track(lane) is not None
@@ -63,7 +71,12 @@ class Watcher:
         return track is not None and track.look is not None
 
     def gradient(
-        self, lane: Lane, loss: Any, measured: Measured | None, weights: Callable[[], list[Any] | None], rate: Any
+        self,
+        lane: Lane,
+        loss: Any,
+        measured: Measured | None,
+        weights: Callable[[], list[Any] | None],
+        channel: Channel | None = None,
     ) -> None:
         track = self._tracks[lane]
         if track.gradients and not track.hears_updates:
@@ -72,17 +85,36 @@ class Watcher:
         if loss is not None:
             track.losses.append(loss)
         # Of several gradients for one step none is what the step uses.
-        track.look = Look(measured, rate=rate) if measured is not None and track.gradients == 1 else None
+        track.look = None
+        if measured is not None and track.gradients == 1:
+            c = channel
+            active = None if self.switches is None else self.switches.read()
+            track.look = (
+                Look(measured, active=active) if c is None else Look(measured, None, c.lr, c.count, active, c.story, c.telling)
+            )
         track.held = weights() if track.look is not None and not track.hears_updates else None
 
     def update(self, lane: Lane, measured: Measured | None) -> None:
         track = self._track(lane)
         if track is None or not track.gradients:
             return
-        track.hears_updates = True
+        track.hears_updates = self.hears_updates = True
         if track.look is not None:
             track.look.update = measured
         self._step_ended(track, None)
+
+    def called(self, arguments: Any) -> None:
+        """A compiled function that takes no gradient: with the model among its arguments it is a validation."""
+        if self.switches is None or self.gave_up is not None or not self.switches.is_given(arguments):
+            return
+        active = self.switches.read()
+        if self.validation is None or self.validation.active != active:
+            self.validation = Validation(active)
+        self.validation.calls += 1
+
+    def say(self, remark: str) -> None:
+        if remark not in self.said:
+            self.said.append(remark)
 
     def remember(self, loss: Any, step: Any, given: Any) -> None:
         self.tripwire.add(self.steps, loss, step, given)
@@ -117,7 +149,7 @@ class Watcher:
 
     @property
     def remarks(self) -> list[str]:
-        return self.tripwire.remarks
+        return [*self.said, *self.tripwire.remarks]
 
     def _track(self, lane: Lane) -> Track | None:
         """The names may differ: a gradient by several arguments counts them."""
@@ -131,10 +163,13 @@ class Watcher:
         look, losses = track.look, track.losses
         if look is not None and look.update is None and track.held is not None and weights is not None:
             look.update = _changes(track.held, weights())
+            self.taken |= look.update is None
         track.look, track.held, track.losses, track.gradients = None, None, [], 0
         now = time.perf_counter()
         seconds, self._began = now - self._began, now
-        self._put(Record(self.steps, track.number, tuple(losses), seconds, track.lane, track.order, look))
+        validation, self.validation = self.validation, None
+        record = Record(self.steps, track.number, tuple(losses), seconds, track.lane, track.order, look, validation=validation)
+        self._put(record)
         self.looks += look is not None
         self.pace.step_ended(self.steps, looked=look is not None)
         self.steps += 1

@@ -3,21 +3,27 @@
 import os
 import sys
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import jax
+import numpy as np
 
+from sleuth.adapters.jax.crash import crash
+from sleuth.adapters.jax.optimising import rate_of, read, transformation
 from sleuth.adapters.jax.watching.channel import lane_of
 from sleuth.adapters.jax.watching.hub import HUB
+from sleuth.adapters.jax.watching.modes import ModeNotes, switches_of
 from sleuth.adapters.jax.watching.record import Record, observations
+from sleuth.adapters.jax.watching.restarts import Restarts
+from sleuth.adapters.jax.watching.unused import Unused
 from sleuth.adapters.jax.watching.watcher import Watcher
 from sleuth.core.adapter import Watching
 from sleuth.core.guard import Guard
 from sleuth.core.observation import (
     Absent,
     Batch,
-    Call,
+    Frame,
     LossCall,
     Memory,
     Modes,
@@ -27,6 +33,7 @@ from sleuth.core.observation import (
     Predictions,
     Retention,
     Role,
+    Step,
     Units,
 )
 
@@ -34,19 +41,23 @@ from sleuth.core.observation import (
 MOST_WAITING = 4096
 MOST_LOOKS_WAITING = 512
 
-INSIDE = "inside a compiled step of JAX only loss, gradients, weights and updates are listened to"
+INSIDE = "inside this step only loss, gradients, weights and updates could be listened to"
 NO_GRAPH = "JAX keeps no graph between steps"
-NO_LOOP = "a step of JAX is a function: there are no calls of an optimiser or of a backward to hear"
-DEAF: dict[type[Observation] | Role, str] = {
+TAKEN = (
+    "the step takes the memory of its weights for itself (donation) and writes them by hand, so what became of them is not known"
+)
+# Told where a step says nothing of it.
+UNTOLD: dict[type[Observation] | Role, str] = {
     Role.ACTIVATION: INSIDE,
-    Units: INSIDE,
-    LossCall: INSIDE,
-    Predictions: INSIDE,
+    Units: "no activation was met inside the step that could be listened to",
+    LossCall: "no loss of optax was met inside the step: only those are known there",
+    Predictions: "no loss of optax was met inside the step: only those are known there",
+    Optimiser: "no state of an optimiser that counts its steps was met among the arguments of the step",
+}
+DEAF: dict[type[Observation] | Role, str] = {
     Precision: INSIDE,
     Modes: "JAX passes the mode of a model as an argument, and that is not listened to",
     Batch: "data is read by the user's own code, and that is not listened to",
-    Call: NO_LOOP,
-    Optimiser: NO_LOOP,
     Retention: NO_GRAPH,
     Memory: "the memory of the process is not read while JAX trains",
 }
@@ -59,13 +70,23 @@ os.register_at_fork(after_in_child=HUB.forget)
 
 
 class JaxWatching(Watching):
-    def __init__(self, model: Any, *, every: int | None, overhead: float, guard: Guard | None = None) -> None:
+    def __init__(
+        self, model: Any, optimisers: Sequence[Any] = (), *, every: int | None, overhead: float, guard: Guard | None = None
+    ) -> None:
         self._waiting: deque[Record] = deque()
         self._looks_waiting = 0
         self._spoilt: list[str] = []
         self._told = False
+        self._untold = dict(UNTOLD)
         self.watcher = Watcher(self._put, _shapes(model), every=every, overhead=overhead, guard=guard or Guard())
         self.dropped = 0
+        self.watcher.switches = switches_of(model)
+        self._modes = None if self.watcher.switches is None else ModeNotes(self.watcher.switches)
+        tx = next((tx for optimiser in optimisers if (tx := transformation(optimiser)) is not None), None)
+        self._rate = None if tx is None else rate_of(tx)
+        self._restarts = Restarts((None if tx is None else read(tx).name) or "optax")
+        self._unused, self._ended, self._training = Unused(), False, True
+        self._told_taken = self._failed = False
 
     @property
     def own_seconds(self) -> float:  # type: ignore[override]
@@ -86,7 +107,7 @@ class JaxWatching(Watching):
 
     @property
     def remarks(self) -> tuple[str, ...]:  # type: ignore[override]
-        unheard = (UNHEARD,) if self.watcher.is_closed and self.steps == 0 else ()
+        unheard = (UNHEARD,) if self.watcher.is_closed and self.steps == 0 and not self._failed else ()
         return (*unheard, *self.watcher.remarks, *self._spoilt)
 
     def open(self) -> None:
@@ -97,18 +118,50 @@ class JaxWatching(Watching):
         self.watcher.close()
 
     def explain(self, error: BaseException) -> list[Observation]:
-        return []
+        self._failed = True
+        return crash(error, self.steps)
 
     def drain(self) -> list[Observation]:
         found: list[Observation] = []
         if not self._told:
             self._told = True
-            found += [Absent(what, reason) for what, reason in DEAF.items()]
+            deaf = DEAF if self._modes is None else {what: reason for what, reason in DEAF.items() if what is not Modes}
+            found += [Absent(what, reason) for what, reason in deaf.items()]
         for _ in range(len(self._waiting)):
             record = self._waiting.popleft()
             self._looks_waiting -= record.look is not None
-            found += self._observed(observations(record))
-        return found + self.watcher.take_notes()
+            found += self._observed(self._of(record))
+        return found + self.watcher.take_notes() + list(self._at_the_end())
+
+    def _of(self, record: Record) -> Iterator[Observation]:
+        look = record.look
+        calls: tuple[str, ...] = ()
+        if self._modes is not None and record.validation is not None:
+            yield from self._modes.validated(record.step, record.validation, last=False)
+        if self._modes is not None and look is not None and look.active is not None:
+            yield from self._modes.trained(record.step, look.active)
+            calls, self._training = self._modes.calls(look.active), any(look.active) or not look.active
+        for observation in observations(record, self._rate, calls, training=self._training):
+            self._unused.hear(observation)
+            self._untold.pop(observation.role if isinstance(observation, Frame) else type(observation), None)
+            yield observation
+            if isinstance(observation, Step) and look is not None and look.count is not None:
+                parameters = len(record.lane.names)
+                yield from self._restarts.met(record.step, int(np.asarray(look.count)), parameters, observation.loss)
+        if look is not None:
+            yield from (Absent(what, reason) for what, reason in self._untold.items())
+            self._untold = {}
+
+    def _at_the_end(self) -> Iterator[Observation]:
+        if self.watcher.taken and not self._told_taken:
+            self._told_taken = True
+            yield Absent(Role.UPDATE, TAKEN)
+        if not self.watcher.is_closed or self._ended:
+            return
+        self._ended = True
+        if self._modes is not None and self.watcher.validation is not None:
+            yield from self._modes.validated(self.steps, self.watcher.validation, last=True)
+        yield from self._unused.at_the_end(self.steps, updated=self.watcher.hears_updates)
 
     def _observed(self, made: Iterable[Observation]) -> list[Observation]:
         """Whatever goes wrong in one step's notes, the next step's are wanted."""

@@ -14,6 +14,7 @@ from sleuth.adapters.keras.describing import number, plain
 from sleuth.adapters.keras.hearing import Hearing
 from sleuth.adapters.keras.patching import replaced
 from sleuth.adapters.keras.sides import quiet
+from sleuth.adapters.keras.watching.modes import ModeHearing
 from sleuth.adapters.keras.watching.record import Look
 
 if TYPE_CHECKING:
@@ -26,6 +27,9 @@ class JaxStep:
     def __init__(self, watching: "KerasWatching") -> None:
         self._watching = watching
         self._taken: list[tuple[Any, Any]] = []  # losses and gradients while a step is traced
+        self._modes = ModeHearing(watching.model, self._called)
+        self._calls: list[bool] = []  # of the model, while a step is traced: in training mode?
+        self._differentiated = 0  # so often, in one step
 
     @contextmanager
     def listening(self) -> Iterator[None]:
@@ -40,7 +44,7 @@ class JaxStep:
         heard, looked = (self._compiled(gradients, compiles) for gradients in (False, True))
 
         def step(state: Any, data: Any) -> Any:
-            looks = watching.trouble is None and watching.pace.looks_at(watching.steps)
+            looks = watching.trouble is None and (watching.pace.looks_at(watching.steps) or watching.guard.every_gradient)
             began = time.perf_counter()
             first = self._before(state, data) if looks else None
             own = time.perf_counter() - began
@@ -52,6 +56,8 @@ class JaxStep:
             began = time.perf_counter()
             logs = dict(logs)
             losses, gradients = logs.pop(KEY, ([], None))
+            self._replay_calls()
+            watching.about_to_step(losses, 1.0, gradients or (), model.trainable_variables)
             look = self._after(first, state, gradients) if first is not None else None
             watching.ended(losses, look, own + time.perf_counter() - began)
             return logs, state
@@ -67,19 +73,32 @@ class JaxStep:
 
         return step
 
+    def _called(self, training: bool) -> None:
+        self._calls.append(training)
+
+    def _replay_calls(self) -> None:
+        """Python hears a compiled step only while it is traced: each is like that one."""
+        for training in self._calls:
+            self._watching.called(self._modes, training=training, graph=True)
+        for _ in range(self._differentiated):
+            self._watching.calls.differentiated()
+
     def _compiled(self, gradients: bool, compiles: bool) -> Callable[..., Any]:
         model = self._watching.model
 
         def step(state: Any, data: Any) -> Any:
-            self._taken = []
-            with replaced(jax, "value_and_grad", self._differentiating):
+            self._taken, self._calls = [], []
+            with replaced(jax, "value_and_grad", self._differentiating), self._modes.listening():
                 logs, state = model.train_step(state, data)
             taken, self._taken = self._taken, []
+            self._differentiated = len(taken)
             found = [g for _, g in taken if _fits(g, state[0])]
             extra = ([loss for loss, _ in taken], found[0] if gradients and len(found) == 1 else None)
             return {**logs, KEY: extra}, state
 
-        return jax.jit(step, donate_argnums=0) if compiles else step
+        # Where a bad step is to be stopped, the weights before it must still be there.
+        given_away = () if self._watching.guard.every_gradient else (0,)
+        return jax.jit(step, donate_argnums=given_away) if compiles else step
 
     def _differentiating(self, plain_function: Callable[..., Any]) -> Callable[..., Any]:
         def value_and_grad(*args: Any, **kwargs: Any) -> Callable[..., Any]:

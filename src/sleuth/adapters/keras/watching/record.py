@@ -1,8 +1,8 @@
 """What one step of a training leaves behind, and what that says."""
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,9 @@ from sleuth.adapters.keras import backend
 from sleuth.adapters.keras.activity import activity
 from sleuth.adapters.keras.hearing import Hearing
 from sleuth.adapters.keras.loss_calls import heard_calls
+from sleuth.adapters.keras.watching.predictions import predictions
 from sleuth.core.location import Location
-from sleuth.core.observation import Absent, Frame, LossCall, NotFinite, Observation, Role, Step
+from sleuth.core.observation import Absent, Frame, LossCall, NotFinite, Observation, Precision, Role, Step
 from sleuth.core.statistics import norm_of
 
 
@@ -38,9 +39,14 @@ class Record:
     step: int
     losses: Sequence[Any]  # of the backwards of this step, still on their device
     lr: float | None
-    seconds: float
+    seconds: Mapping[str, float]
     look: Look | None
     compiled: Location | None = None
+    calls: tuple[str, ...] = ()
+    counts: Mapping[str, int] = field(default_factory=dict)
+    optimiser: int = 0
+    training: bool = True
+    scale: float = 1.0  # that an optimiser has put on the loss
 
     def observations(self) -> Iterator[Observation]:
         norm = None
@@ -49,13 +55,28 @@ class Record:
                 if isinstance(observation, Frame) and observation.role is Role.GRADIENT:
                     norm = norm_of(observation.table)
                 yield observation
-        value = number(self.losses)
+        value = self.value
         if value is not None and not math.isfinite(value):
             nans = int(math.isnan(value))
             yield NotFinite(self.step, "loss", nans=nans, infs=1 - nans)
         finite = value if value is not None and math.isfinite(value) else None
-        seconds = {"step": self.seconds}
-        yield Step(self.step, finite, self.lr, gradient_norm=norm, seconds=seconds, heard=value is not None)
+        yield Step(
+            self.step,
+            finite,
+            self.lr,
+            gradient_norm=norm,
+            calls=self.calls,
+            counts=self.counts,
+            optimiser=self.optimiser,
+            training=self.training,
+            seconds=self.seconds,
+            heard=value is not None,
+        )
+
+    @property
+    def value(self) -> float | None:
+        found = number(self.losses)
+        return None if found is None else found / self.scale
 
 
 def number(losses: Sequence[Any]) -> float | None:
@@ -66,16 +87,27 @@ def number(losses: Sequence[Any]) -> float | None:
     return float(values.reshape(())) if values.size == 1 else None
 
 
+def _not_finite(gradients: Sequence[tuple[str, Any]], step: int) -> Iterator[NotFinite]:
+    for path, gradient in gradients:
+        array = backend.values(gradient)
+        if not np.isfinite(array).all():
+            yield NotFinite(step, "gradient", path, int(np.isnan(array).sum()), int(np.isinf(array).sum()))
+            return
+
+
 def _looked(look: Look, step: int, losses: Sequence[Any], compiled: Location | None) -> Iterator[Observation]:
     if look.hearing is not None:
         yield from activity(look.hearing.made, step)
         calls: list[LossCall] = list(heard_calls(look.hearing, losses[0] if len(losses) == 1 else None, compiled))
         yield from calls
+        yield from predictions(look.hearing, calls, step)
+        yield Precision(step, {m.path: backend.dtype(m.array) for m in look.hearing.made})
     if look.gradients is not None:
         reached = [(path, g) for path, g in zip(look.paths, look.gradients, strict=True) if g is not None]
         if reached:
             table = kernel.measure([backend.values(g) for _, g in reached])
             yield Frame(step, Role.GRADIENT, tuple(path for path, _ in reached), table)
+            yield from _not_finite(reached, step)
     if look.paths:
         yield Frame(step, Role.WEIGHT, look.paths, kernel.measure(list(look.before)))
     if look.paths and look.moves:

@@ -1,8 +1,8 @@
-"""A step of Keras' torch backend, listened to."""
+"""A step of Keras' torch backend, listened to: from the model's call to the optimiser's, in `fit` or in a loop of one's own."""
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import keras
@@ -13,8 +13,9 @@ from keras.src.optimizers.base_optimizer import BaseOptimizer
 from sleuth.adapters.keras import backend
 from sleuth.adapters.keras.hearing import Hearing
 from sleuth.adapters.keras.patching import replaced
+from sleuth.adapters.keras.watching.modes import ModeHearing
 from sleuth.adapters.keras.watching.record import Look
-from sleuth.core.errors import Stopped
+from sleuth.core.errors import Stopped, Violated
 
 if TYPE_CHECKING:
     from sleuth.adapters.keras.watching.watching import KerasWatching
@@ -23,88 +24,144 @@ if TYPE_CHECKING:
 class TorchStep:
     def __init__(self, watching: "KerasWatching") -> None:
         self._watching = watching
-        self._inside = False
         self._losses: list[Any] = []
-        self._gradients: dict[int, Any] | None = None  # by variable, at steps that are looked at
+        self._hearing: Hearing | None = None
+        self._listened = ExitStack()  # while the forward pass and loss of a step are heard
+        self._modes = ModeHearing(watching.model, self._called)
+        self._depth = 0  # optimisers that scale the loss call another one
+        self._own = 0.0
+        self._compiled = False
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        with replaced(torch.Tensor, "backward", self._backward), replaced(BaseOptimizer, "apply", self._apply):
-            yield
+        with ExitStack() as stack:
+            stack.enter_context(replaced(torch.Tensor, "backward", self._backward))
+            stack.enter_context(replaced(torch.nn.Module, "zero_grad", self._zero_grad))
+            stack.enter_context(replaced(BaseOptimizer, "apply", self._apply))
+            stack.enter_context(replaced(keras.layers.Layer, "__call__", self._beginning))
+            stack.enter_context(self._modes.listening())
+            try:
+                yield
+            finally:
+                self._listened.close()
+
+    def _beginning(self, plain: Callable[..., Any]) -> Callable[..., Any]:
+        def call(layer: Any, *args: Any, **kwargs: Any) -> Any:
+            if layer is not self._watching.model or self._hearing is not None or not self._is_due():
+                return plain(layer, *args, **kwargs)
+            began = time.perf_counter()
+            self._hearing = Hearing(layer, listens=torch.is_grad_enabled)
+            self._listened.enter_context(self._hearing.listening())
+            self._own += time.perf_counter() - began
+            return keras.layers.Layer.__call__(layer, *args, **kwargs)
+
+        return call
+
+    def _is_due(self) -> bool:
+        watching = self._watching
+        looks = watching.trouble is None and watching.pace.looks_at(watching.steps)
+        return looks and torch.is_grad_enabled() and not self._compiled
+
+    def _called(self, training: bool) -> None:
+        if not torch.compiler.is_compiling():
+            self._watching.called(self._modes, training=training, graph=torch.is_grad_enabled())
 
     def _backward(self, plain: Callable[..., Any]) -> Callable[..., Any]:
         def backward(loss: Any, *args: Any, **kwargs: Any) -> Any:
-            if self._inside:
+            if self._watching.calls.heard_forward:
                 self._losses.append(loss.detach())
+                self._watching.calls.backward()
             return plain(loss, *args, **kwargs)
 
         return backward
 
+    def _zero_grad(self, plain: Callable[..., Any]) -> Callable[..., Any]:
+        def zero_grad(module: Any, *args: Any, **kwargs: Any) -> Any:
+            if module is self._watching.model:
+                self._watching.calls.cleared()
+            return plain(module, *args, **kwargs)
+
+        return zero_grad
+
     def _apply(self, plain: Callable[..., Any]) -> Callable[..., Any]:
         def apply(optimiser: Any, grads: Any, trainable_variables: Any = None) -> Any:
-            if self._gradients is not None and self._inside:
-                given = optimiser._trainable_variables if trainable_variables is None else trainable_variables
-                self._note(grads, given)
-            return plain(optimiser, grads, trainable_variables)
+            variables = list(optimiser._trainable_variables if trainable_variables is None else trainable_variables)
+            if self._depth or not self._watching.holds(variables):
+                return plain(optimiser, grads, trainable_variables)
+            grads = list(grads)
+            began = time.perf_counter()
+            self._listened.close()
+            scale = self._scale(optimiser)
+            self._watching.optimisers.meet(optimiser)
+            self._watching.about_to_step(self._losses, scale, grads, variables)
+            found = self._gradients(grads, variables) if self._hearing is not None else None
+            before = self._weights() if self._hearing is not None else []
+            self._own += time.perf_counter() - began
+            self._depth = 1
+            try:
+                result = plain(optimiser, grads, trainable_variables)
+            finally:
+                self._depth = 0
+            self._ended(optimiser, variables, before, found, scale)
+            return result
 
         return apply
 
-    def _note(self, grads: Any, variables: Any) -> None:
+    def _ended(self, optimiser: Any, variables: list[Any], before: list[np.ndarray], found: Any, scale: float) -> None:
+        began = time.perf_counter()
+        look = self._look(before, found, scale) if self._hearing is not None else None
+        losses, self._losses, self._hearing = self._losses, [], None
+        own, self._own = self._own, 0.0
+        self._watching.ended(losses, look, own + time.perf_counter() - began, optimiser, variables, scale=scale)
+
+    def _scale(self, optimiser: Any) -> float:
+        """By which the optimiser has multiplied the loss."""
+        if getattr(optimiser, "dynamic_scale", None) is None and not getattr(optimiser, "loss_scale_factor", None):
+            return 1.0
         try:
-            found = self._gradients if self._gradients is not None else {}
-            found.update({id(v): None if g is None else g.detach().clone() for g, v in zip(grads, variables, strict=True)})
+            return float(backend.values(torch.as_tensor(optimiser.scale_loss(1.0)))) or 1.0
         except Exception as error:
             self._watching.give_up(error)
+            return 1.0
+
+    def _gradients(self, grads: list[Any], variables: list[Any]) -> dict[int, Any]:
+        return {id(v): None if g is None else g.detach().clone() for g, v in zip(grads, variables, strict=False)}
 
     def function(self, plain: Callable[..., Any]) -> Callable[..., Any]:
+        """Keras tells no callback of an exception."""
         watching = self._watching
-        compiled = bool(watching.model.jit_compile)
-        if compiled:
+        self._compiled = bool(watching.model.jit_compile)
+        if self._compiled:
             watching.remarks = ("the step is compiled as a whole by torch.compile: what goes on inside was not examined",)
 
         def train(data: Any) -> Any:
-            looks = watching.trouble is None and watching.pace.looks_at(watching.steps) and not compiled
-            began = time.perf_counter()
-            self._losses = []
-            hearing = Hearing(watching.model) if looks else None
-            before = self._weights() if looks else []
-            self._gradients = {} if looks else None
-            own = time.perf_counter() - began
-            self._inside = not compiled
+            watching.is_weighted |= _is_weighted(data)
+            steps = watching.steps
             try:
-                logs = self._listened(plain, data, hearing)
+                logs = plain(data)
             except BaseException as error:
                 watching.failed(error)
                 raise
-            finally:
-                self._inside = False
-            began = time.perf_counter()
-            look = self._look(before, hearing, data) if looks else None
-            watching.ended(self._losses, look, own + time.perf_counter() - began)
+            if self._compiled and watching.steps == steps:
+                watching.ended((), None, 0.0)
             return logs
 
         return train
 
-    def _listened(self, plain: Callable[..., Any], data: Any, hearing: Hearing | None) -> Any:
-        if hearing is None:
-            return plain(data)
-        with hearing.listening():
-            return plain(data)
-
-    def _look(self, before: list[np.ndarray], hearing: Hearing | None, data: Any) -> Look | None:
-        watching, found = self._watching, self._gradients or {}
-        self._gradients = None
+    def _look(self, before: list[np.ndarray], found: Any, scale: float) -> Look | None:
+        watching = self._watching
         try:
             watching.read_rate()
-            watching.is_weighted |= _is_weighted(data)
             variables = watching.model.trainable_variables
             order = watching.order()
             gradients = [found.get(id(variables[i])) for i in order] if found else None
+            if gradients is not None and scale != 1.0:
+                gradients = [None if g is None else g / scale for g in gradients]
             after = self._weights()
             picked = [[values[i] for i in order] for values in (before, after)] if len(before) == len(after) else [[], []]
             paths = watching.paths if picked[0] else ()
-            return Look(paths, picked[0], picked[1], gradients if picked[0] else None, hearing, not watching.gathers)
-        except Stopped:
+            return Look(paths, picked[0], picked[1], gradients if picked[0] else None, self._hearing, not watching.gathers)
+        except (Stopped, Violated):
             raise
         except Exception as error:
             watching.give_up(error)

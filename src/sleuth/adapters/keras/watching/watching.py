@@ -1,24 +1,32 @@
 """One watch of a Keras training."""
 
 import contextlib
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
 import keras
+import numpy as np
 
 from sleuth.adapters.keras import backend, crash
 from sleuth.adapters.keras.anatomy import trainable
 from sleuth.adapters.keras.describing import describe, rate_of, settings
 from sleuth.adapters.keras.patching import replaced
-from sleuth.adapters.keras.places import compiled_at
+from sleuth.adapters.keras.places import compiled_at, noted
+from sleuth.adapters.keras.watching.calls import Calls
+from sleuth.adapters.keras.watching.memory import Readings
+from sleuth.adapters.keras.watching.modes import ModeHearing
+from sleuth.adapters.keras.watching.optimisers import Optimisers
 from sleuth.adapters.keras.watching.pace import Pace
 from sleuth.adapters.keras.watching.record import Look, Record, number
+from sleuth.adapters.keras.watching.waits import Waits
 from sleuth.core.adapter import Watching
 from sleuth.core.guard import Alarm, Guard
-from sleuth.core.observation import Evaluation, Observation, Split
+from sleuth.core.observation import Evaluation, Modes, NotFinite, Observation, Split
 from sleuth.core.subject import Subject
 
 # Steps that may wait. Looks hold copies of all weights: fewer of those.
@@ -28,9 +36,12 @@ OURS = "__sleuth_watched__"
 
 
 class KerasWatching(Watching):
-    def __init__(self, model: Any, *, every: int | None, overhead: float, guard: Guard | None = None) -> None:
+    def __init__(
+        self, model: Any, optimisers: Sequence[Any] = (), *, every: int | None, overhead: float, guard: Guard | None = None
+    ) -> None:
         backend.require_known()
         self.model = model
+        self._given = optimisers[0] if optimisers else None
         self.pace = Pace(every=every, overhead=overhead)
         self.guard = guard or Guard()
         self.own_seconds, self.steps, self.looks, self.dropped = 0.0, 0, 0, 0
@@ -39,6 +50,11 @@ class KerasWatching(Watching):
         self._waiting: deque[Record | Observation] = deque()
         self._bytes = 0
         self._lr: float | None = None
+        self.calls = Calls(self._waiting, lambda: self.steps)  # type: ignore[arg-type]
+        self._waits, self._memory, self.optimisers = Waits(), Readings(self._waiting), Optimisers(model)  # type: ignore[arg-type]
+        self._mode: Modes | None = None
+        self._training = True
+        self._held: frozenset[int] = frozenset()
         self._patches = ExitStack()
         self._plain: Any = None  # what Keras made to take a step
         self._began = time.perf_counter()
@@ -68,6 +84,8 @@ class KerasWatching(Watching):
 
         self._patches.enter_context(replaced(keras.Model, "make_train_function", making))
         self._patches.enter_context(replaced(keras.callbacks.CallbackList, "on_epoch_end", ending))
+        self._patches.enter_context(noted())
+        self._patches.enter_context(self._waits.listening())
         self._prepare()
         if self.model.train_function is not None:
             self.take_over()
@@ -86,6 +104,8 @@ class KerasWatching(Watching):
     def close(self) -> None:
         self._open = False
         self._patches.close()
+        self.calls.closed(self.steps)
+        self._memory.close()
         if self._plain is not None and getattr(self.model.train_function, OURS, None) is self:
             self.model.train_function = self._plain
         self._plain = None
@@ -105,7 +125,9 @@ class KerasWatching(Watching):
     def _describe(self) -> None:
         """Once more, now that all variables are there and the model is compiled."""
         try:
-            subject = Subject(self.model, None, optimizer=self.model.optimizer)
+            if self.optimiser is not None:
+                self.optimisers.meet(self.optimiser)
+            subject = Subject(self.model, None, optimizer=self.optimiser)
             self._waiting += [describe(subject), settings(subject)]
         except Exception as error:
             self.give_up(error)
@@ -121,10 +143,15 @@ class KerasWatching(Watching):
 
     @property
     def gathers(self) -> bool:
-        return bool(getattr(self.model.optimizer, "gradient_accumulation_steps", None))
+        return bool(getattr(self.optimiser, "gradient_accumulation_steps", None))
+
+    @property
+    def optimiser(self) -> Any:
+        """The compiled one, else the one that was given: a loop of one's own needs no compile."""
+        return getattr(self.model, "optimizer", None) or self._given
 
     def read_rate(self, rate: float | None = None) -> None:
-        self._lr = rate if rate is not None else rate_of(self.model.optimizer)
+        self._lr = rate if rate is not None else rate_of(self.optimiser)
 
     def give_up(self, error: Exception) -> None:
         """Something of ours failed: the training goes on without us."""
@@ -135,11 +162,86 @@ class KerasWatching(Watching):
         with contextlib.suppress(Exception):
             self.on_failure(error)
 
-    def ended(self, losses: Sequence[Any], look: Look | None, own_seconds: float) -> None:
+    def called(self, modes: ModeHearing, *, training: bool, graph: bool) -> None:
+        """The model was."""
+        self.calls.forward(training=training, graph=graph)
+        if graph:
+            self._training = training
+        found = modes.latest(self.steps, root=training, graph=graph)
+        if self._mode is None or replace(found, step=self._mode.step) != self._mode:
+            self._mode = found
+            self._waiting.append(found)
+
+    def holds(self, variables: Sequence[Any]) -> bool:
+        """Are some of them this model's?"""
+        if not any(id(v) in self._held for v in variables):
+            self._held = frozenset(id(v) for v in self.model.variables)
+        return any(id(v) in self._held for v in variables)
+
+    def about_to_step(self, losses: Sequence[Any], scale: float, gradients: Sequence[Any], variables: Sequence[Any]) -> None:
+        """Before anything is written: what the user asked for."""
+        alarms = []
+        if self.guard.every_gradient and (value := number(losses)) is not None and not math.isfinite(value):
+            nans = int(math.isnan(value))
+            seen = NotFinite(self.steps, "loss", nans=nans, infs=1 - nans)
+            alarms.append(Alarm("loss-not-finite", self.steps, f"the loss of step {self.steps} is {value / scale}", (seen,)))
+        # An optimiser that scales the loss leaves out steps with such gradients itself.
+        elif self.guard.every_gradient and scale == 1.0 and (bad := self._bad(gradients, variables)) is not None:
+            told = f"the gradient of {bad.where} is not finite at step {self.steps}"
+            alarms.append(Alarm("gradient-not-finite", self.steps, told, (bad,)))
+        while self.guard.asked:
+            found = self.guard.asked.popleft()
+            alarms.append(Alarm(found.name, self.steps, found.summary, finding=found))
+        for alarm in alarms:
+            act = self.guard.tell(alarm)
+            if act is not None:
+                act.do()
+
+    def _bad(self, gradients: Sequence[Any], variables: Sequence[Any]) -> NotFinite | None:
+        for gradient, variable in zip(gradients, variables, strict=False):
+            values = None if gradient is None else backend.values(gradient)
+            if values is not None and not np.isfinite(values).all():
+                paths = {id(held.variable): held.path for held in trainable(self.model)}
+                nans = int(np.isnan(values).sum())
+                return NotFinite(self.steps, "gradient", paths.get(id(variable)), nans, int(np.isinf(values).sum()))
+        return None
+
+    def ended(
+        self,
+        losses: Sequence[Any],
+        look: Look | None,
+        own_seconds: float,
+        optimiser: Any = None,
+        variables: Sequence[Any] = (),
+        *,
+        scale: float = 1.0,
+    ) -> None:
         """A step is over."""
         began, now = self._began, time.perf_counter()
         self._began = now
-        record = Record(self.steps, tuple(losses), self._lr, now - began, look, compiled_at(self.model))
+        lane, told = self.optimisers.stepping(
+            self.optimiser if optimiser is None else optimiser,
+            list(variables) or self.model.trainable_variables,
+            self.steps,
+            self._waits.passes,
+        )
+        if told is not None:
+            self._waiting.append(told)
+        calls, counts = self.calls.stepped()
+        record = Record(
+            self.steps,
+            tuple(losses),
+            self._lr,
+            {"step": now - began, **self._waits.taken()},
+            look,
+            compiled_at(self.model),
+            calls,
+            counts,
+            lane,
+            self._training,
+            scale,
+        )
+        self._memory.after_step(self.steps, self._waits.passes)
         self.pace.ended(self.steps, now - began, looked=look is not None, own_seconds=own_seconds)
         self.own_seconds += own_seconds
         self.looks += look is not None
@@ -150,20 +252,6 @@ class KerasWatching(Watching):
         else:
             self._bytes += size
             self._waiting.append(record)
-        self._alarm(record)
-
-    def _alarm(self, record: Record) -> None:
-        """What the user asked for happens after the step: Keras takes loss and step in one go."""
-        alarms = []
-        if self.guard.every_gradient and (value := number(record.losses)) is not None and value != value + 0 * value:
-            alarms.append(Alarm("loss-not-finite", record.step, f"the loss of step {record.step} is {value}"))
-        while self.guard.asked:
-            found = self.guard.asked.popleft()
-            alarms.append(Alarm(found.name, record.step, found.summary, finding=found))
-        for alarm in alarms:
-            act = self.guard.tell(alarm)
-            if act is not None:
-                act.do()
 
     def hear_epoch(self, logs: Any) -> None:
         try:

@@ -15,7 +15,7 @@ from mlx.utils import tree_flatten, tree_unflatten
 
 from sleuth.adapters.mlx import state
 from sleuth.adapters.mlx.arrays import native, values
-from sleuth.adapters.mlx.bench import copied
+from sleuth.adapters.mlx.copying import copied
 from sleuth.adapters.mlx.hearing import Hearing
 from sleuth.core.kept import Kept, Passed
 from sleuth.core.subject import Parts, Subject, call_model

@@ -16,6 +16,7 @@ from sleuth.adapters.mlx.arrays import arrays_in, dtype_name, evaluated, is_arra
 from sleuth.adapters.mlx.hearing import Hearing, Made
 from sleuth.adapters.mlx.kinds import family_of
 from sleuth.adapters.mlx.loss_calls import heard_calls
+from sleuth.adapters.mlx.watching.accumulations import Backward, accumulation
 from sleuth.adapters.mlx.watching.inquiry import find_origin
 from sleuth.core.observation import Frame, LossCall, Modes, NotFinite, Observation, Precision, Predictions, Role, Split
 
@@ -32,6 +33,7 @@ class Look:
     held: list[mx.array] = field(default_factory=list)  # losses of earlier steps
     raw: dict[str, mx.array] = field(default_factory=dict)  # gradients as they were taken
     gradients: dict[str, mx.array] = field(default_factory=dict)  # as the step uses them
+    parts: list[Backward] = field(default_factory=list)  # where several gradients make a step
     made: list[Made] = field(default_factory=list)  # that are computed
     before: dict[str, mx.array] = field(default_factory=dict)
     after: dict[str, mx.array] = field(default_factory=dict)
@@ -43,6 +45,7 @@ class Look:
             *self.losses,
             *self.held,
             *self.raw.values(),
+            *(part.gradient for part in self.parts),
             *self.gradients.values(),
             *self.before.values(),
             *self.after.values(),
@@ -64,9 +67,10 @@ def _given(hearing: Hearing) -> Iterator[mx.array]:
         yield from arrays_in((heard.args, list(heard.kwargs.values()), heard.returned))
 
 
-def observations(look: Look, step: int, model: nn.Module) -> Iterator[Observation]:
+def observations(look: Look, step: int, model: nn.Module, optimiser: int) -> Iterator[Observation]:
     """Of a look that is computed."""
     made = look.made
+    yield from accumulation(look, step, optimiser)
     yield from activity(made, step)
     # Where the loss of the step is not known, nothing is said of it.
     calls = [call for h in look.hearings for call in heard_calls(h, look.losses[-1], made)] if look.losses else []
@@ -92,19 +96,24 @@ def _changes(look: Look) -> dict[str, np.ndarray]:
         return {path: values(look.after[path]) - values(look.before[path]) for path in both}
 
 
-def modes_of(model: nn.Module, step: int) -> Modes:
-    found = [(path, module, family_of(module)) for path, module in modules(model) if family_of(module) in MODAL]
+def modes_of(model: nn.Module, step: int, *, graph: bool) -> Modes:
+    found = [(path, module, family_of(module)) for path, module in modules(model) if family_of(module) in MODAL and _acts(module)]
     trained = {e.layer for e in parameters(model) if e.trainable}
     frozen = [path for path, module, family in found if family == "batchnorm" and path not in trained]
     return Modes(
         step,
-        graph=True,
+        graph=graph,
         root=bool(model.training),
         active=tuple(path for path, module, _ in found if module.training),
         resting=tuple(path for path, module, _ in found if not module.training),
         frozen=tuple(frozen),
         families={path: family for path, _, family in found},
     )
+
+
+def _acts(module: nn.Module) -> bool:
+    """Those that attention and transformers bring along drop nothing unless they are told to."""
+    return float(getattr(module, "_p_1", 0.0)) < 1.0
 
 
 def not_finite(look: Look, step: int) -> Iterator[NotFinite]:

@@ -11,6 +11,7 @@ class Record(NamedTuple):
     losses: tuple[Any, ...]  # until they are read
     lr: float | None
     calls: tuple[str, ...]
+    counts: dict[str, int]
     seconds: float
     notes: tuple[Observation, ...] = ()
     training: bool = True

@@ -7,12 +7,14 @@ from typing import Any
 
 import mlx.core as mx
 import mlx.nn as nn
+from mlx import optimizers
 from mlx.optimizers import Optimizer
 
 from sleuth.adapters.mlx.hearing import replaced
 
 PLAIN_VALUE_AND_GRAD = mx.value_and_grad
 PLAIN_COMPILE = mx.compile
+PLAIN_CLIP_GRAD_NORM = optimizers.clip_grad_norm
 
 
 class Listener:
@@ -33,6 +35,8 @@ class Listener:
     def hear_compiled(self, step: "Compiled", result: Any) -> None: ...
 
     def hear_made(self, optimiser: Optimizer) -> None: ...
+
+    def hear_clip(self, gradients: Any) -> None: ...
 
     def speak_up(self) -> None:
         """Before weights are written; may raise, where the user asked for it."""
@@ -68,6 +72,8 @@ def forget() -> None:
 def _open() -> None:
     _undo.append(replaced(mx, "value_and_grad", _value_and_grad))
     _undo.append(replaced(mx, "compile", _compile))
+    for owner in (optimizers, optimizers.optimizers):
+        _undo.append(replaced(owner, "clip_grad_norm", _clip_grad_norm))
     for kind in _family(Optimizer):
         for name, tap in (("update", _update), ("apply_gradients", _apply_gradients), ("__init__", _init)):
             if name in vars(kind):
@@ -78,6 +84,10 @@ def _open() -> None:
 def _close() -> None:
     while _undo:
         _undo.pop()()
+
+
+def is_compiling() -> bool:
+    return bool(_compiling)
 
 
 def _family(kind: Any) -> list[Any]:
@@ -204,6 +214,12 @@ def _stepped(optimiser: Optimizer, target: Any, gradients: Any, plain: Callable[
     for listener in heard:
         listener.step_taken()
     return after
+
+
+def _clip_grad_norm(grads: Any, *args: Any, **kwargs: Any) -> Any:
+    for listener in () if _compiling else list(LISTENERS):
+        listener.hear_clip(grads)
+    return PLAIN_CLIP_GRAD_NORM(grads, *args, **kwargs)
 
 
 # Compiled functions: what happens in them is not seen, what they are given and return is.

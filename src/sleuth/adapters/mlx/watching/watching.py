@@ -98,7 +98,7 @@ class MlxWatching(Watching):
             self._rate,
             gradient_norm=None if table is None else norm_of(table),
             calls=record.calls,
-            counts={call: record.calls.count(call) for call in record.calls},
+            counts=record.counts,
             optimiser=record.optimiser,
             training=record.training,
             seconds={"step": record.seconds},

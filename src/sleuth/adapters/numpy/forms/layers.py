@@ -1,24 +1,13 @@
 """Layers as objects, in a list or in an object that does not say which arrays are its weights."""
 
-import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
-from sleuth.adapters.numpy.anatomy import CLOSED, layers
+from sleuth.adapters.numpy.anatomy import CLOSED, is_weight, layers
 from sleuth.adapters.numpy.calling import call, given, takes
 from sleuth.core.errors import Unsupported
-
-# Attributes that hold weights: W, b, W1, weights, bias, kernel, gamma, …
-WEIGHTS = re.compile(
-    r"^([wbuv]|[wb][a-z]{0,2}|gamma|beta|kernels?|filters?|embeddings?|weights?|bias(es)?)_?\d*$|weights?$|bias(es)?$", re.I
-)
-# And those that look like it: gradients, velocities, caches.
-OTHERS = re.compile(
-    r"^d_?[wbuv](?![a-z])|^d(weights?|bias(es)?|gamma|beta|kernels?|filters?)|grad|veloc|moment|^[mv]_|cache|running|delta|prev|best",
-    re.I,
-)
 
 
 class Layers:
@@ -101,10 +90,6 @@ class Layers:
                 if is_weight(key, value) and id(value) not in seen:
                     seen.add(id(value))
                     yield ".".join(filter(None, (path.removeprefix("layers."), key))), layer, key
-
-
-def is_weight(key: str, value: Any) -> bool:
-    return isinstance(value, np.ndarray) and value.ndim > 0 and bool(WEIGHTS.search(key)) and not OTHERS.search(key)
 
 
 def is_layered(thing: Any) -> bool:

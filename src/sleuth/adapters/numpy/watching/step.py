@@ -1,8 +1,7 @@
 """What is noted of one step while the user's loop takes it."""
 
 import math
-import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -12,10 +11,15 @@ from sleuth import kernel
 from sleuth.adapters.numpy.activity import activity
 from sleuth.adapters.numpy.describing import activation_of, family_of
 from sleuth.adapters.numpy.listening import Listener, Made, is_array
-from sleuth.core.observation import Frame, Observation, Role, Step
+from sleuth.adapters.numpy.watching.judging import Judged, loss_calls, predictions
+from sleuth.adapters.numpy.watching.order import Heard
+from sleuth.core.observation import Accumulation, Frame, NotFinite, Observation, Part, Precision, Role, Step
 from sleuth.core.statistics import norm_of
 from sleuth.core.tree import leaves
 
+# Looks that may wait to be drained: they hold copies of all weights, of gradients, and of what layers made.
+LEAST_ROOM = 16
+ROOM_BYTES = 128 << 20
 # The number of a loss that the model itself, or a whole training step, has told.
 OWN = -1
 
@@ -25,16 +29,34 @@ class Notes:
     """Filled on the training thread. What is measured there is copied: the loop goes on to write into its arrays."""
 
     looked: bool
-    began: float = field(default_factory=time.perf_counter)
-    calls: list[str] = field(default_factory=list)
-    losses: list[tuple[int, float]] = field(default_factory=list)  # (which function, value)
+    tentative: list[tuple[int, float]] = field(default_factory=list)  # (which function, value): since the last forward
+    losses: list[list[tuple[int, float]]] = field(default_factory=list)  # of each backward
+    heard: list[Judged] = field(default_factory=list)  # what the losses were given, since the last forward
+    judged: list[Judged] = field(default_factory=list)
+    scales: list[float | None] = field(default_factory=list)  # of each backward: what it was given, of what the loss said
     made: list[Made] = field(default_factory=list)
     gradients: dict[str, np.ndarray] = field(default_factory=dict)
     before: dict[str, np.ndarray] = field(default_factory=dict)
 
-    def call(self, kind: str) -> None:
-        if not self.calls or self.calls[-1] != kind:
-            self.calls.append(kind)
+    def forward(self) -> None:
+        """What was heard since the forward before, and led to no backward, is another's."""
+        self.tentative, self.heard = [], []
+        if not self.losses:
+            self.made = []
+
+    def backward(self) -> None:
+        self.losses.append(self.tentative)
+        self.judged += self.heard
+        self.tentative, self.heard = [], []
+
+    def room(self) -> int:
+        """How many looks like this one may wait."""
+        held = [*self.before.values(), *self.gradients.values(), *(m.values for m in self.made), *(j.output for j in self.judged)]
+        return max(LEAST_ROOM, ROOM_BYTES // max(1, 2 * sum(array.nbytes for array in held)))
+
+    def give_up_look(self) -> None:
+        self.looked = False
+        self.made, self.judged, self.gradients, self.before = [], [], {}, {}
 
     def layer(self, path: str, layer: Any, output: Any) -> None:
         array = next((a for _, a in leaves(output, is_array)), None)
@@ -43,11 +65,18 @@ class Notes:
             self.made.append(Made(path, family, activation_of(layer), np.array(array), array, None, None))
 
     def loss(self) -> float | None:
-        """The first that was heard; None where two functions were heard and neither can be told to be the step's."""
-        own = [value for which, value in self.losses if which == OWN]
-        if own or len({which for which, _ in self.losses}) != 1:
-            return own[-1] if own else None
-        return self.losses[0][1]
+        """Of several backwards their mean; None where two functions were heard and neither can be told to be the step's."""
+        parts = [part for part in self.losses if part] or ([self.tentative] if self.tentative else [])
+        values = [_told(part) for part in parts]
+        known = [v for v in values if v is not None]
+        return sum(known) / len(known) if known and len(known) == len(values) else None
+
+
+def _told(part: list[tuple[int, float]]) -> float | None:
+    own = [value for which, value in part if which == OWN]
+    if own or len({which for which, _ in part}) != 1:
+        return own[-1] if own else None
+    return part[0][1]
 
 
 class Taken(NamedTuple):
@@ -57,36 +86,83 @@ class Taken(NamedTuple):
     step: int
     lr: float | None
     after: Mapping[str, np.ndarray]  # the weights, where it was looked at
-    seconds: float
+    seconds: Mapping[str, float]
+    heard: Heard
+    last: str  # "step", or one of its kinds
+    loss: float | None
+    divided: float | None = None  # see accumulators.Summed
+    said: tuple[Observation, ...] = ()
 
 
 def observations(taken: Taken, model: Any) -> list[Observation]:
-    notes, step, lr, after, seconds = taken
-    found: list[Observation] = []
+    notes, step, after = taken.notes, taken.step, taken.after
+    found: list[Observation] = [*taken.said, *taken.heard.phases]
     norm = None
     if notes.looked:
+        listener = Listener(model)
+        listener.made = notes.made
         if notes.made:
-            listener = Listener(model)
-            listener.made = notes.made
             found += list(activity(listener, step))
+            found.append(Precision(step, {m.path: str(m.array.dtype) for m in notes.made}))
+        found += list(loss_calls(notes.judged, taken.loss, listener))
+        found += list(predictions(notes.judged, step))
         gradients = frame(step, Role.GRADIENT, notes.gradients)
-        updates = {k: after[k] - v for k, v in notes.before.items() if k in after and after[k].shape == v.shape}
-        found += [f for f in (gradients, frame(step, Role.WEIGHT, after), frame(step, Role.UPDATE, updates)) if f is not None]
+        with np.errstate(all="ignore"):
+            updates = {k: after[k] - v for k, v in notes.before.items() if k in after and after[k].shape == v.shape}
+        found += [
+            f
+            for f in (gradients, frame(step, Role.WEIGHT, notes.before or after), frame(step, Role.UPDATE, updates))
+            if f is not None
+        ]
         norm = None if gradients is None else norm_of(gradients.table)
-    loss = notes.loss()
+        found += list(_not_finite(notes, step, taken.loss))
+        found += list(_accumulation(taken))
+    loss = taken.loss
     found.append(
         Step(
             step,
             loss if loss is not None and math.isfinite(loss) else None,
-            lr,
+            taken.lr,
             gradient_norm=norm,
-            calls=(*notes.calls, "step"),
-            counts={kind: notes.calls.count(kind) for kind in notes.calls},
-            seconds={"step": seconds},
+            calls=(*taken.heard.names, taken.last),
+            counts=taken.heard.counts,
+            training=taken.heard.training,
+            seconds=taken.seconds,
             heard=loss is not None,
         )
     )
     return found
+
+
+def _not_finite(notes: Notes, step: int, loss: float | None) -> Iterator[NotFinite]:
+    if loss is not None and not math.isfinite(loss):
+        yield NotFinite(step, "loss", None, int(math.isnan(loss)), int(math.isinf(loss)))
+    bad = next(((k, g) for k, g in notes.gradients.items() if not np.isfinite(g).all()), None)
+    if bad is not None:
+        yield NotFinite(step, "gradient", bad[0], int(np.isnan(bad[1]).sum()), int(np.isinf(bad[1]).sum()))
+
+
+def _accumulation(taken: Taken) -> Iterator[Accumulation]:
+    """Several backwards of one step."""
+    notes, parts = taken.notes, len(taken.notes.losses)
+    if parts < 2:
+        return
+    divided = taken.divided
+    told = []
+    for values, scale, judged in zip(notes.losses, notes.scales, _each(notes.judged, parts), strict=False):
+        returned = _told(values)
+        value = None if returned is None or scale is None or divided is None else returned * scale / divided
+        target = judged.target if judged is not None else None
+        about = () if target is None or not target.size else (float(target.min()), float(target.max()), float(target.mean()))
+        calls = list(loss_calls([judged], None, Listener(object()))) if judged is not None else []
+        reduction = calls[0].reduction if calls else None
+        name, place = (judged.name, judged.location) if judged is not None else ("", None)
+        told.append(Part(value, returned if value is not None else None, name, reduction, about, place))
+    yield Accumulation(taken.step, tuple(told), taken.heard.counts.get("forward", 0), touched=divided is None)
+
+
+def _each(judged: list[Judged], parts: int) -> list[Judged | None]:
+    return list(judged) if len(judged) == parts else [None] * parts
 
 
 def frame(step: int, role: Role, arrays: Mapping[str, np.ndarray]) -> Frame | None:

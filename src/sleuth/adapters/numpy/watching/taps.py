@@ -2,16 +2,12 @@
 
 import functools
 import inspect
-import re
-import sys
-from collections.abc import Callable, Iterator
-from types import FrameType, FunctionType
+from collections.abc import Callable, Mapping
+from types import FunctionType
 from typing import Any
 
+from sleuth.adapters.numpy.watching.scope import namespaces
 from sleuth.core.place import is_users
-
-# What a loss is called. Whether it is one, its result tells: one number, or one number and more.
-LOSS = re.compile(r"(^|_)(loss|cost|criterion|objective|cross_?entropy|nll|mse|bce|mae)($|_|\d|loss|fn|func)|loss$", re.I)
 
 Around = Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
 
@@ -21,15 +17,16 @@ class Taps:
         self._undo: list[Callable[[], None]] = []
         self._tapped: set[tuple[int, str]] = set()
 
-    def method(self, owners: dict[int, Any], kind: type, name: str, around: Callable[[Any], Around]) -> bool:
-        """Of those objects alone; another object of the class is passed by. False where it is no plain method."""
+    def method(self, owners: Mapping[int, Any] | None, kind: type, name: str, around: Callable[[Any], Around]) -> bool:
+        """Of those objects alone; another object of the class is passed by. None: of every object. False where it is no plain
+        method."""
         raw = inspect.getattr_static(kind, name, None)
         if not isinstance(raw, FunctionType) or not is_users(raw.__code__.co_filename) or (id(kind), name) in self._tapped:
             return False
 
         @functools.wraps(raw)
         def heard(self: Any, *args: Any, **options: Any) -> Any:
-            if id(self) not in owners:
+            if owners is not None and id(self) not in owners:
                 return raw(self, *args, **options)
             return around(self)(raw, (self, *args), options)
 
@@ -57,49 +54,3 @@ class Taps:
     def close(self) -> None:
         while self._undo:
             self._undo.pop()()
-
-
-def namespaces() -> Iterator[dict[str, Any]]:
-    """Globals of the user's own modules and of the scopes that are running."""
-    seen: set[int] = set()
-    for space in (*(vars(m) for m in list(sys.modules.values()) if m is not None and hasattr(m, "__dict__")), *_running()):
-        file = space.get("__file__")
-        mine = is_users(file) if isinstance(file, str) else space.get("__name__") == "__main__" or id(space) in _ids(_running())
-        if mine and id(space) not in seen:
-            seen.add(id(space))
-            yield space
-
-
-def _running() -> list[dict[str, Any]]:
-    return [frame.f_globals for frame in frames()]
-
-
-def _ids(spaces: list[dict[str, Any]]) -> set[int]:
-    return {id(space) for space in spaces}
-
-
-def frames() -> list[FrameType]:
-    """Of the user's own code, the innermost first."""
-    found, frame = [], sys._getframe(1)
-    while frame is not None:
-        if is_users(frame.f_code.co_filename):
-            found.append(frame)
-        frame = frame.f_back  # type: ignore[assignment]
-    return found
-
-
-def losses(model: Any) -> Iterator[Any]:
-    """Functions and objects that are called like a loss, where the loop can reach them: its scopes, and the model's module."""
-    own = sys.modules.get(type(model).__module__)
-    spaces = [*_running()[:2], *(frame.f_locals for frame in frames()[:2]), *([vars(own)] if own is not None else [])]
-    seen: set[int] = set()
-    for space in spaces:
-        for key, value in list(space.items()):
-            if id(value) in seen or isinstance(value, type):
-                continue
-            seen.add(id(value))
-            named = isinstance(value, FunctionType) and LOSS.search(value.__name__) and LOSS.search(key)
-            if (named and is_users(value.__code__.co_filename)) or (
-                LOSS.search(type(value).__name__) and type(value).__module__ != "builtins"
-            ):
-                yield value

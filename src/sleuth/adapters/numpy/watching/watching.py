@@ -7,21 +7,22 @@ from typing import Any
 
 import numpy as np
 
-from sleuth.adapters.numpy.failure import explain
 from sleuth.adapters.numpy.forms import understood
 from sleuth.adapters.numpy.stepping import find_rate
+from sleuth.adapters.numpy.watching.crash import explain_crash
+from sleuth.adapters.numpy.watching.events import Events
 from sleuth.adapters.numpy.watching.hearing import Hearing
+from sleuth.adapters.numpy.watching.memory import ProcessMemory
 from sleuth.adapters.numpy.watching.step import Notes, Taken, observations
 from sleuth.adapters.numpy.watching.taps import Taps
 from sleuth.core.adapter import Watching
 from sleuth.core.guard import Act, Alarm, Guard
-from sleuth.core.observation import NotFinite, Observation
+from sleuth.core.observation import NotFinite, Observation, Pending
 from sleuth.core.stride import Stride
 from sleuth.core.subject import Subject
 
-# Steps that may wait to be drained. Looks hold copies of all weights: fewer of those.
+# Steps that may wait to be drained.
 MOST_WAITING = 4096
-MOST_LOOKS_WAITING = 64
 # The first steps are always looked at: most faults show there, and they tell what a look costs.
 FIRST_LOOKS = 4
 # Steps whose time is taken before the first look that is paced by it.
@@ -30,8 +31,6 @@ SHARE_FOR_LOOKING = 0.3
 # What a look costs in all, of what it costs to copy: the other thread measures the copies, and Python lets one run at a time.
 MEASURING = 3.0
 PATIENCE = 6
-# A loop without update() that leaves the weights alone so many times has steps that do nothing; fewer may be accumulation.
-PATIENT_BACKWARDS = 20
 
 
 NO_STEP = "no step was heard: the loop calls none of forward, backward and update of what was given"
@@ -49,20 +48,32 @@ class NumpyWatching(Watching):
         self._looks_waiting = 0
         self._own_before = 0.0
         self._taps = Taps()
-        self._hearing = Hearing(self.model, self._optimiser, self)
+        self._events = Events(self.model, self._optimiser, self)
+        self._hearing = Hearing(self.model, self._optimiser, self._events)
+        self._memory = ProcessMemory()
+        self._said: list[Observation] = []
+        self._looked_around = self._crashed = False
+        self.divided: float | None = None
         self._pace = Stride(overhead * SHARE_FOR_LOOKING, PATIENCE)
         self._times: list[float] = []
         self._ended = time.perf_counter()
-        self._idle = 0  # backwards in a row that no change of the weights followed
         self._prints: list[float] = []
         self._alarmed = False  # something was not finite, and that was said
         self._due: list[Callable[[], None]] = []  # what the user wants done
-        self._lossy = False  # a loss was heard
         self.notes = Notes(looked=True)
         self.steps = self.looks = self.dropped = 0
         self.own_seconds = 0.0
         self.trouble: str | None = None
         self.remarks: tuple[str, ...] = ()
+
+    @property
+    def waits_for_change(self) -> bool:
+        """Nothing is heard that changes the weights: the loop does."""
+        return not self._hearing.updates
+
+    @property
+    def steps_in_backward(self) -> bool:
+        return self._hearing.steps_in_backward
 
     def open(self) -> None:
         self._hearing.install(self._taps)
@@ -71,20 +82,33 @@ class NumpyWatching(Watching):
             deaf.append("assertions on layers are not looked at in a hand-written network")
         self.remarks = tuple(deaf)
 
+    def first_forward(self) -> None:
+        """The loop stands in a scope of its own, which may not have been running when the watch was opened."""
+        if not self._looked_around:
+            self._looked_around = True
+            self._hearing.look_around(self._taps)
+
     def close(self) -> None:
         try:
             self._guarded(self._left_over)
         finally:
             self._taps.close()
-        if not self.steps and self.trouble is None:
-            self.remarks = (
-                *self.remarks,
-                "no step was heard: the loop calls none of forward, backward and update of what was given",
-            )
+            self._memory.close()
+        if not self.steps and not self._events.backwards and self.trouble is None and not self._crashed:
+            self.remarks = (*self.remarks, NO_STEP)
 
     def _left_over(self) -> None:
-        if self._hearing.waits_for_change and "backward" in self.notes.calls:
+        order = self._events.order
+        if self.waits_for_change and order.backwards and self._events.weights.prints() != self._prints:
             self.step_ended()
+        heard = order.take(self.steps, last=True)
+        self._said += heard.phases
+        idle = {0: self._events.backwards} if not self.steps and self._events.backwards else {}
+        self._said.append(Pending(self.steps, heard.names, heard.counts, 1, idle))
+
+    def say(self, observation: Observation | None) -> None:
+        if observation is not None:
+            self._said.append(observation)
 
     def drain(self) -> list[Observation]:
         found: list[Observation] = []
@@ -92,13 +116,12 @@ class NumpyWatching(Watching):
             taken = self._waiting.popleft()
             self._looks_waiting -= taken.notes.looked
             found += observations(taken, self.model)
-        return found
+        said, self._said = self._said, []
+        return found + said
 
     def explain(self, error: BaseException) -> list[Observation]:
-        if not isinstance(error, Exception):
-            return []
-        phase = "backward" if self._hearing.inside("backward") else "forward"
-        return [explain(error, phase, self.model)]
+        self._crashed = True
+        return explain_crash(error, self._events.fell, self.model, self.steps) if isinstance(error, Exception) else []
 
     def heard(self, kind: str, note: Callable[[], None]) -> None:
         """One event of the loop. Nothing of ours may end it, except what the user asked for."""
@@ -117,25 +140,19 @@ class NumpyWatching(Watching):
 
     def maybe_ended(self) -> None:
         """A loop that changes the weights itself: its step has ended when the next forward begins and they have changed."""
-        if "backward" not in self.notes.calls:
-            return
-        prints = self._hearing.prints()
-        if prints == self._prints and self._idle < PATIENT_BACKWARDS:
-            self._idle += 1
-            return
-        self._idle = 0 if prints != self._prints else self._idle
-        self.step_ended()
+        if self._events.order.backwards and self._events.weights.prints() != self._prints:
+            self.step_ended()
 
-    def backward_ended(self, raw: Any) -> None:
-        self._prints = self._hearing.prints() if self._hearing.waits_for_change else []
+    def backward_ended(self, found: dict[str, np.ndarray | None]) -> None:
+        self._prints = self._events.weights.prints() if self.waits_for_change else []
         if self.notes.looked:
-            found = self._hearing.gradients(raw)
             self.notes.gradients = {k: np.array(v) for k, v in found.items() if v is not None}
-            self.weights_kept()
+            if not self.steps_in_backward:
+                self.weights_kept()
 
     def weights_kept(self) -> None:
         if self.notes.looked:
-            self.notes.before = {k: np.array(v) for k, v in self._hearing.weights().items()}
+            self.notes.before = self._events.weights.copied()
 
     def about_to_step(self) -> None:
         """What the user wants done happens before weights are written."""
@@ -161,23 +178,43 @@ class NumpyWatching(Watching):
             self._due.append(act.do)
 
     def step_ended(self) -> None:
-        notes, now = self.notes, time.perf_counter()
+        notes, now, events = self.notes, time.perf_counter(), self._events
         seconds, self._ended = now - self._ended, now
-        full = len(self._waiting) >= MOST_WAITING or (notes.looked and self._looks_waiting >= MOST_LOOKS_WAITING)
-        after = {k: np.array(v) for k, v in self._hearing.weights().items()} if notes.looked and not full else {}
-        rate = None if self._rate is None else self._rate.get()
+        full = len(self._waiting) >= MOST_WAITING
+        # Nobody drained: the look is given up, which holds copies of all weights, and not the step.
+        if notes.looked and self._looks_waiting >= notes.room():
+            notes.give_up_look()
+        after = events.weights.copied() if notes.looked and not full else {}
+        loss = notes.loss()
+        if loss is None:
+            loss = events.loss_in_loop()
+        last = events.step_kind()
+        heard = events.order.take(self.steps)
+        self.say(self._memory.read(self.steps, events.passes.count))
         if full:
             self.dropped += 1
         else:
-            self._waiting.append(Taken(notes, self.steps, rate, after, seconds))
+            said, self._said = tuple(self._said), []
+            times = {"step": seconds, **events.passes.waited()}
+            taken = Taken(notes, self.steps, self._rate_now(), after, times, heard, last, loss, self.divided, said)
+            self._waiting.append(taken)
             self._looks_waiting += notes.looked
-        self._lossy |= notes.loss() is not None
+        self.divided = None
         self.looks += notes.looked
         self.steps += 1
         own = self.own_seconds + time.perf_counter() - now
         self._paced(notes.looked, seconds, (own - self._own_before) * MEASURING)
         self._own_before = own
         self.notes = Notes(looked=self._is_looked_at())
+
+    def _rate_now(self) -> float | None:
+        """As the update was given it, as the optimiser or the model keeps it, or as the loop does."""
+        if self._events.rate is not None:
+            return self._events.rate
+        if self._rate is not None and self._rate.holder in (self._optimiser, self.model):
+            return self._rate.get()
+        in_loop = self._events.rate_in_loop() if self.waits_for_change else None
+        return in_loop if in_loop is not None or self._rate is None else self._rate.get()
 
     def _is_looked_at(self) -> bool:
         if self._every is not None:

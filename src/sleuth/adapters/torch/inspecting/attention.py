@@ -13,11 +13,11 @@ from sleuth.adapters.torch.arrays import to_numpy
 from sleuth.adapters.torch.bench import _tensors
 from sleuth.adapters.torch.inspecting.guest import call, guest
 from sleuth.adapters.torch.inspecting.passage import passage
-from sleuth.adapters.torch.inspecting.telling import require_passage
 from sleuth.adapters.torch.inspecting.visits import Visitor
 from sleuth.adapters.torch.listening import is_tensor, name_of
 from sleuth.core.errors import UnusableInput
 from sleuth.core.inspection import AttentionMap
+from sleuth.core.naming_layers import require_passage
 from sleuth.core.subject import call_model
 from sleuth.core.tree import leaves
 

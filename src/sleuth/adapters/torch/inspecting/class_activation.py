@@ -11,10 +11,10 @@ from sleuth.adapters.torch.bench import _is_array, _tensors
 from sleuth.adapters.torch.inspecting.guest import guest
 from sleuth.adapters.torch.inspecting.maps import convolutions
 from sleuth.adapters.torch.inspecting.passage import passage
-from sleuth.adapters.torch.inspecting.telling import among, layer_named, require_passage
 from sleuth.adapters.torch.listening import is_tensor
 from sleuth.core.errors import UnusableInput
 from sleuth.core.inspection import ClassActivation
+from sleuth.core.naming_layers import among, layer_named, require_passage
 from sleuth.core.subject import call_model
 from sleuth.core.tree import leaves, map_arrays
 
@@ -27,7 +27,7 @@ def class_activation(model: nn.Module, inputs: Any, layer: str | None, target: i
     image = _image(given)
     with guest(model) as visited:
         path = _layer(model, layer)
-        module = layer_named(visited, path, convolutions(model), "convolution")
+        module = layer_named(visited.named_modules(remove_duplicate=False), path, convolutions(model), "convolution")
         run = _scores_of(visited, given)
         try:
             with torch.no_grad():

@@ -1,4 +1,4 @@
-"""The `Inspects` capability: each method is filled in by the module of that name.
+"""Looking at a model of torch: each method is filled in by the module of that name.
 
 They are imported where they are called: a watch does not pay for what only instruments need.
 """
@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from sleuth.adapters.torch.state import preserved
-from sleuth.core.adapter import Inspects
+from sleuth.core.adapter import Attends, Credits, Inspects, Routes, Shows
 from sleuth.core.errors import UnusableInput
 from sleuth.core.inspection import AttentionMap, ClassActivation, Kernels, Maps, Part, Passage, Route
 from sleuth.core.subject import Subject
@@ -18,7 +18,7 @@ from sleuth.core.subject import Subject
 SEED = 0
 
 
-class TorchInspects(Inspects):
+class TorchInspects(Inspects, Routes, Shows, Credits, Attends):
     def parts(self, model: Any) -> tuple[Part, ...]:
         from sleuth.adapters.torch.inspecting.parts import parts
 

@@ -1,7 +1,6 @@
 """Weights of convolutions and what layers put out, as arrays."""
 
 from collections.abc import Sequence
-from fnmatch import fnmatchcase
 from typing import Any
 
 import torch
@@ -10,10 +9,10 @@ from torch import nn
 from sleuth.adapters.torch.arrays import to_numpy
 from sleuth.adapters.torch.inspecting.guest import call, guest
 from sleuth.adapters.torch.inspecting.passage import passage
-from sleuth.adapters.torch.inspecting.telling import among, layer_named, require_passage
 from sleuth.adapters.torch.listening import is_tensor
 from sleuth.core.errors import UnusableInput
 from sleuth.core.inspection import Kernels, Maps
+from sleuth.core.naming_layers import among, layer_named, layers_wanted, require_passage
 from sleuth.core.tree import leaves
 
 Convolution = nn.modules.conv._ConvNd
@@ -28,7 +27,7 @@ def kernels(model: nn.Module, layer: str | None) -> Kernels:
     if layer is None and not known:
         raise UnusableInput(f"{type(model).__name__} has no convolution, so there are no filters to look at.")
     path = known[0] if layer is None else layer
-    module = layer_named(model, path, known, "convolution")
+    module = layer_named(model.named_modules(remove_duplicate=False), path, known, "convolution")
     if not isinstance(module, Convolution):
         raise UnusableInput(f"{path} is of kind {type(module).__name__}, not a convolution. {among(known, 'convolution')}")
     if nn.parameter.is_lazy(module.weight):
@@ -38,7 +37,8 @@ def kernels(model: nn.Module, layer: str | None) -> Kernels:
 
 
 def maps(model: nn.Module, inputs: Any, layers: Sequence[str]) -> tuple[Maps, ...]:
-    wanted = _wanted(model, layers)
+    known = [path for path, _ in model.named_modules() if path]
+    wanted = layers_wanted(type(model).__name__, known, convolutions(model), layers)
     found: list[Maps] = []
     with guest(model) as visited, torch.no_grad():
         handles = []
@@ -56,20 +56,6 @@ def maps(model: nn.Module, inputs: Any, layers: Sequence[str]) -> tuple[Maps, ..
     if not found:
         raise UnusableInput(f"the forward pass does not reach {', '.join(wanted)}, or it puts out no tensor.")
     return tuple(found)
-
-
-def _wanted(model: nn.Module, layers: Sequence[str]) -> list[str]:
-    """Names or patterns such as `layer1.*`."""
-    known = [path for path, _ in model.named_modules() if path]
-    if not layers:
-        found = convolutions(model)
-        if not found:
-            raise UnusableInput(f"{type(model).__name__} has no convolution; name the layers to look at. {among(known, 'layer')}")
-        return found
-    for pattern in layers:
-        if not any(fnmatchcase(path, pattern) for path in known):
-            raise UnusableInput(f"no layer is called {pattern!r}. {among(known, 'layer')}")
-    return [path for path in known if any(fnmatchcase(path, pattern) for pattern in layers)]
 
 
 def _noting(path: str, found: list[Maps]) -> Any:

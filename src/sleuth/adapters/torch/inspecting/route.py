@@ -10,10 +10,10 @@ from sleuth.adapters.torch.bench import _tensors
 from sleuth.adapters.torch.flow import FlowNotes
 from sleuth.adapters.torch.inspecting.guest import guest
 from sleuth.adapters.torch.inspecting.passage import passage
-from sleuth.adapters.torch.inspecting.telling import require_passage
 from sleuth.adapters.torch.inspecting.visits import Visitor
 from sleuth.adapters.torch.listening import Listener, Op
 from sleuth.core.inspection import Node, Passage, Route
+from sleuth.core.naming_layers import require_passage
 from sleuth.core.subject import call_model
 
 

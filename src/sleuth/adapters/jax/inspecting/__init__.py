@@ -1,0 +1,1 @@
+"""Looking at a model of JAX for its own sake."""

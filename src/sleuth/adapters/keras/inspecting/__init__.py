@@ -1,0 +1,1 @@
+"""Looking at a Keras model: its parts, one forward pass, weights and maps."""

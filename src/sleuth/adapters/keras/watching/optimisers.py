@@ -1,0 +1,66 @@
+"""Who steps: an optimiser that takes the place of another one starts without its memory."""
+
+from typing import Any
+
+import numpy as np
+
+from sleuth.adapters.keras import backend
+from sleuth.adapters.keras.places import compiled_at, made_at
+from sleuth.core.observation import Optimiser
+
+
+class Optimisers:
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        # Kept alive: an id is not given twice. (optimiser, its variables, steps taken, passes over the data before it)
+        self._met: list[tuple[Any, frozenset[int], list[int], int]] = []
+        self._carried: list[tuple[Any, bool]] = []
+
+    def meet(self, optimiser: Any) -> None:
+        """Before it steps: does it come with a memory?"""
+        if not any(one is optimiser for one, _ in self._carried):
+            self._carried.append((optimiser, any(np.any(backend.values(v)) for v in _slots(optimiser))))
+
+    def stepping(self, optimiser: Any, variables: list[Any], step: int, passes: int) -> tuple[int, Optimiser | None]:
+        """Which lane of the training the step belongs to, and what is to be told of an optimiser that has not stepped before."""
+        for number, (one, _, steps, _) in enumerate(self._met):
+            if one is optimiser:
+                steps[0] += 1
+                return self._lane(number), None
+        held = frozenset(id(v) for v in variables)
+        before = next((n for n in reversed(range(len(self._met))) if self._met[n][1] & held), None)
+        self._met.append((optimiser, held, [1], passes))
+        return self._lane(len(self._met) - 1), self._told(optimiser, held, step, before, passes)
+
+    def _lane(self, number: int) -> int:
+        """Optimisers of the same variables are one after the other in one lane."""
+        lanes: list[frozenset[int]] = []
+        for _, held, _, _ in self._met[: number + 1]:
+            if not any(held & lane for lane in lanes):
+                lanes.append(held)
+        return next(n for n, lane in enumerate(lanes) if lane & self._met[number][1])
+
+    def _told(self, optimiser: Any, held: frozenset[int], step: int, before: int | None, passes: int) -> Optimiser:
+        slots = _slots(optimiser)
+        known = self._met[before] if before is not None else None
+        return Optimiser(
+            step,
+            len(self._met) - 1,
+            type(optimiser).__name__,
+            len(held),
+            stateful=bool(slots),
+            given=len(self._met) == 1,
+            predecessor=before,
+            shared=len(held & known[1]) if known else 0,
+            predecessor_parameters=len(known[1]) if known else 0,
+            predecessor_steps=known[2][0] if known else 0,
+            carried=any(carried for one, carried in self._carried if one is optimiser),
+            passes=max(passes - known[3], 1) if known and passes else 0,
+            location=made_at(optimiser) or compiled_at(self._model),
+        )
+
+
+def _slots(optimiser: Any) -> list[Any]:
+    """What it remembers of earlier gradients: not the count of steps, not the rate."""
+    own = {id(optimiser.iterations), id(getattr(optimiser, "_learning_rate", None))}
+    return [v for v in optimiser.variables if id(v) not in own and v.shape]

@@ -1,0 +1,1 @@
+"""Listening to a loop of the user's own around evaluate()."""

@@ -1,0 +1,18 @@
+"""A joint copy of what belongs together."""
+
+import copy
+from typing import Any
+
+import mlx.core as mx
+import mlx.nn as nn
+
+from sleuth.adapters.mlx.anatomy import modules
+from sleuth.adapters.mlx.arrays import arrays_in
+
+
+def copied(*things: Any) -> Any:
+    """What mx.compile returns, such as nn.relu, cannot be copied and need not be."""
+    held = [v for t in things if isinstance(t, nn.Module) for _, m in modules(t) for v in (*vars(m).values(), *m.values())]
+    compiled = {id(v): v for v in (*held, *things) if type(v).__name__ == "_gc_func"}
+    mx.eval([a for t in things if isinstance(t, nn.Module) for a in arrays_in(dict(t))])
+    return copy.deepcopy(things, dict(compiled))

@@ -1,0 +1,1 @@
+"""Looking at a model of MLX for its own sake. Work is done on a copy."""

@@ -1,0 +1,26 @@
+"""Which arrays belong to the model that is watched, each under its first path."""
+
+from typing import Any
+
+import mlx.core as mx
+import mlx.nn as nn
+from mlx.utils import tree_flatten
+
+from sleuth.adapters.mlx.anatomy import is_buffer, last_paths, parameters
+
+
+class Names:
+    def __init__(self, model: nn.Module) -> None:
+        self._first_path = {last: first for first, last in last_paths(model).items()}
+
+    def named(self, tree: Any) -> dict[str, mx.array]:
+        return {self._first_path[n]: a for n, a in tree_flatten(tree) if n in self._first_path and isinstance(a, mx.array)}
+
+    def is_known(self, tree: Any) -> bool:
+        """Of gradients that no model came with: do all of them bear names of this one?"""
+        names = [name for name, _ in tree_flatten(tree)] if tree else []
+        return bool(names) and all(name in self._first_path for name in names)
+
+
+def weights(model: nn.Module | None) -> dict[str, mx.array]:
+    return {} if model is None else {e.path: e.array for e in parameters(model) if e.trainable and not is_buffer(e)}
