@@ -64,8 +64,6 @@ MISSING = {
         "Employs": NO_LOADER,
         "Dissects": AUTOMATIC,
         "Profiles": "XLA compiles a step into one program: forward, backward and layers have no times of their own in it",
-        "Attends": "attention is computed inside jax.nn.dot_product_attention or by hand: its weights are not told apart from "
-        "other softmaxes",
     },
     "mlx": {
         "WrapsSteps": "value_and_grad and the optimisers are heard where they are called",
@@ -73,6 +71,5 @@ MISSING = {
         "Orders": NO_LOADER,
         "Employs": NO_LOADER,
         "Dissects": AUTOMATIC,
-        "Attends": "mx.fast.scaled_dot_product_attention, which every attention of mlx.nn calls, returns no weights",
     },
 }

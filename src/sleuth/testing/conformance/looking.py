@@ -4,7 +4,8 @@ from math import prod
 
 import numpy as np
 
-from sleuth.core.adapter import Adapter, Credits, Inspects, Routes, Shows
+from sleuth.core.adapter import Adapter, Attends, Credits, Inspects, Routes, Shows
+from sleuth.core.errors import UnusableInput
 from sleuth.testing.conformance.rule import (
     CLASSES,
     FEATURES,
@@ -119,6 +120,17 @@ def a_class_activation_is_not_below_zero(adapter: Adapter, kit: Kit) -> None:
     assert np.array_equal(np.sort(found.image, axis=None), np.sort(images, axis=None))
     assert (found.maps >= 0).all()
     assert found.maps.any()
+
+
+@rule(Attends)
+def a_model_without_attention_is_told_so(adapter: Adapter, kit: Kit) -> None:
+    network = known_network(kit)
+    try:
+        adapter.attention(network.subject.model, first_batch(network.subject).inputs)  # type: ignore[attr-defined]
+    except UnusableInput as refusal:
+        assert str(refusal).startswith("no attention was seen in ")
+    else:
+        raise AssertionError("an attention was seen in two linear layers and a ReLU")
 
 
 @rule(Inspects)

@@ -10,15 +10,15 @@ import numpy as np
 
 from sleuth.adapters.jax.forms import form_of
 from sleuth.adapters.jax.state import preserved
-from sleuth.core.adapter import Credits, Inspects, Routes, Shows
+from sleuth.core.adapter import Attends, Credits, Inspects, Routes, Shows
 from sleuth.core.errors import UnusableInput
-from sleuth.core.inspection import ClassActivation, Kernels, Maps, Part, Passage, Route
+from sleuth.core.inspection import AttentionMap, ClassActivation, Kernels, Maps, Part, Passage, Route
 from sleuth.core.subject import Subject
 
 SEED = 0
 
 
-class JaxInspects(Inspects, Routes, Shows, Credits):
+class JaxInspects(Inspects, Routes, Shows, Credits, Attends):
     def parts(self, model: Any) -> tuple[Part, ...]:
         from sleuth.adapters.jax.inspecting.parts import parts
 
@@ -62,3 +62,8 @@ class JaxInspects(Inspects, Routes, Shows, Credits):
         from sleuth.adapters.jax.inspecting.class_activation import class_activation
 
         return class_activation(model, inputs, layer, target)
+
+    def attention(self, model: Any, inputs: Any) -> tuple[AttentionMap, ...]:
+        from sleuth.adapters.jax.inspecting.attention import attention
+
+        return attention(model, inputs)

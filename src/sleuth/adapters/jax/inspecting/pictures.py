@@ -27,7 +27,7 @@ def kernels(model: Any, layer: str | None) -> Kernels:
     modules = form_of(model).modules(model)
     known = convolutions(modules)
     if layer is None and not known:
-        raise UnusableInput(f"{_kind(model)} has no convolution, so there are no filters to look at.")
+        raise UnusableInput(f"{kind_of_model(model)} has no convolution, so there are no filters to look at.")
     path = known[0] if layer is None else layer
     module = layer_named(modules, path, known, "convolution")
     if family_of(module) != "conv":
@@ -47,7 +47,7 @@ def _weights(module: Any) -> np.ndarray:
 def maps(model: Any, inputs: Any, layers: Sequence[str]) -> tuple[Maps, ...]:
     guest = Guest(model, inputs)
     modules = guest.modules()
-    wanted = layers_wanted(_kind(model), [path for path, _ in modules if path], convolutions(modules), layers)
+    wanted = layers_wanted(kind_of_model(model), [path for path, _ in modules if path], convolutions(modules), layers)
     trace = traced(guest)
     visits = trace.marks.visits
     heard = [
@@ -93,5 +93,5 @@ def _is_flax(module: Any) -> bool:
     return any(kind.__module__.split(".")[0] == LAST for kind in type(module).__mro__)
 
 
-def _kind(model: Any) -> str:
+def kind_of_model(model: Any) -> str:
     return "a tree of parameters" if isinstance(model, tuple | dict | list) else type(model).__name__

@@ -14,15 +14,15 @@ import numpy as np
 from sleuth.adapters.mlx import state
 from sleuth.adapters.mlx.anatomy import parameters
 from sleuth.adapters.mlx.arrays import converted
-from sleuth.core.adapter import Credits, Inspects, Routes, Shows
+from sleuth.core.adapter import Attends, Credits, Inspects, Routes, Shows
 from sleuth.core.errors import UnusableInput
-from sleuth.core.inspection import ClassActivation, Kernels, Maps, Part, Passage, Route
+from sleuth.core.inspection import AttentionMap, ClassActivation, Kernels, Maps, Part, Passage, Route
 from sleuth.core.subject import Subject
 
 SEED = 0
 
 
-class MlxInspects(Inspects, Routes, Shows, Credits):
+class MlxInspects(Inspects, Routes, Shows, Credits, Attends):
     def parts(self, model: Any) -> tuple[Part, ...]:
         from sleuth.adapters.mlx.inspecting.parts import parts
 
@@ -64,3 +64,8 @@ class MlxInspects(Inspects, Routes, Shows, Credits):
         from sleuth.adapters.mlx.inspecting.class_activation import class_activation
 
         return class_activation(model, inputs, layer, target)
+
+    def attention(self, model: Any, inputs: Any) -> tuple[AttentionMap, ...]:
+        from sleuth.adapters.mlx.inspecting.attention import attention
+
+        return attention(model, inputs)
