@@ -75,9 +75,8 @@ def told(heard: list[Operation], kinds: dict[str, str]) -> list[AttentionMap]:
 
 def _over_values(operation: Operation) -> bool:
     """Samples have values of their own: a product with a table of weights, or of one share for each value, is no attention."""
-    weights, values_ = operation.given[:2]
     if operation.name == "matmul":
-        return values_.ndim >= 3
+        return operation.given[1].ndim >= 3
     taken, _, made = str(operation.settings.get("0", "")).replace(" ", "").partition("->")
     left, _, right = taken.partition(",")
     shared, free = set(left[:-1]) & set(right) & set(made), set(left) - set(right)
