@@ -65,7 +65,7 @@ class Operations:
     def listening(self) -> Iterator["Operations"]:
         undo: list[Callable[[], None]] = []
         try:
-            for owner, name in _places():
+            for owner, name in places():
                 undo.append(replaced(owner, name, self._function(vars(owner)[name], _plain(name))))
             for kind in {type(module) for _, module in self._known.values()}:
                 undo.append(replaced(kind, "__call__", self._module(kind.__call__)))
@@ -128,7 +128,7 @@ class Operations:
         return output
 
 
-def _places() -> Iterator[tuple[Any, str]]:
+def places() -> Iterator[tuple[Any, str]]:
     for owner in (mx, mx.fast, mx.linalg, mx.random):
         for name, thing in list(vars(owner).items()):
             if type(thing).__name__ == "nb_func" and not name.startswith("_") and name not in SILENT:

@@ -6,7 +6,7 @@ from pathlib import Path
 from types import FrameType
 
 from sleuth.core.location import Location, locate
-from sleuth.core.place import SLEUTH, is_users
+from sleuth.core.place import DONE_AGAIN, SLEUTH, is_users
 
 HERE = str(Path(__file__).parent) + os.sep
 # Frames of ours that stand between the user's lines; beyond any other it was we who called.
@@ -14,6 +14,8 @@ BETWEEN = (f"{HERE}hearing.py", f"{HERE}place.py", f"{HERE}operations.py", f"{HE
 
 
 def users_line() -> Location | None:
+    if DONE_AGAIN:
+        return DONE_AGAIN[-1]
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         file = frame.f_code.co_filename

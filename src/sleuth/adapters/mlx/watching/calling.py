@@ -1,4 +1,4 @@
-"""Hears every call of the model itself, through its class: nothing is set on the user's object."""
+"""Hears every call of a model itself, through its class: nothing is set on the user's object."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,14 +7,37 @@ import mlx.nn as nn
 
 from sleuth.adapters.mlx.hearing import replaced
 
+Hear = Callable[[tuple[Any, ...], dict[str, Any]], None]
 
-def calls_heard(model: nn.Module, hear: Callable[[tuple[Any, ...]], None]) -> Callable[[], None]:
+# Several models of one class may be listened to, and not the last that came must be the first to go.
+_HEARD: dict[type, tuple[dict[int, Hear], Callable[[], None]]] = {}
+
+
+def calls_heard(model: nn.Module, hear: Hear) -> Callable[[], None]:
     """What it returns ends the listening."""
-    plain = type(model).__call__
+    kind, key = type(model), id(model)
+    if kind not in _HEARD:
+        _HEARD[kind] = _tapped(kind)
+    listening, undo = _HEARD[kind]
+    listening[key] = hear
+
+    def end() -> None:
+        listening.pop(key, None)
+        if not listening and _HEARD.get(kind, (None,))[0] is listening:
+            undo()
+            del _HEARD[kind]
+
+    return end
+
+
+def _tapped(kind: type) -> tuple[dict[int, Hear], Callable[[], None]]:
+    plain = kind.__call__
+    listening: dict[int, Hear] = {}
 
     def call(module: nn.Module, *args: Any, **kwargs: Any) -> Any:
-        if module is model:
-            hear((*args, *kwargs.values()))
+        hear = listening.get(id(module))
+        if hear is not None:
+            hear(args, kwargs)
         return plain(module, *args, **kwargs)
 
-    return replaced(type(model), "__call__", call)
+    return listening, replaced(kind, "__call__", call)

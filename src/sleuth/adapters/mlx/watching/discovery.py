@@ -48,9 +48,9 @@ class MlxDiscovery(taps.Listener, Discovering):
         if isinstance(target, nn.Module):
             self._meet(target, [optimiser], lambda watcher: watcher.hear_step_begin(optimiser, target, gradients))
 
-    def hear_compiled(self, step: taps.Compiled, result: Any) -> None:
+    def hear_compiled(self, step: taps.Compiled, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         if step.model is not None and step.optimiser is not None:
-            self._meet(step.model, [step.optimiser], lambda watcher: watcher.hear_compiled(step, result))
+            self._meet(step.model, [step.optimiser], lambda watcher: watcher.hear_compiled(step, args, kwargs, result))
 
     def step_taken(self) -> None:
         steps = self._steps_before + sum(attended.steps for _, attended in self._followed)

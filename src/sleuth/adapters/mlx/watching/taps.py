@@ -10,7 +10,8 @@ import mlx.nn as nn
 from mlx import optimizers
 from mlx.optimizers import Optimizer
 
-from sleuth.adapters.mlx.hearing import replaced
+from sleuth.adapters.mlx.hearing import LOSSES, replaced
+from sleuth.adapters.mlx.watching.tape import Tape
 
 PLAIN_VALUE_AND_GRAD = mx.value_and_grad
 PLAIN_COMPILE = mx.compile
@@ -32,11 +33,13 @@ class Listener:
 
     def hear_compiled_begin(self, step: "Compiled") -> None: ...
 
-    def hear_compiled(self, step: "Compiled", result: Any) -> None: ...
+    def hear_compiled(self, step: "Compiled", args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None: ...
 
     def hear_made(self, optimiser: Optimizer) -> None: ...
 
     def hear_clip(self, gradients: Any) -> None: ...
+
+    def hear_loss(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], returned: Any) -> None: ...
 
     def speak_up(self) -> None:
         """Before weights are written; may raise, where the user asked for it."""
@@ -74,6 +77,9 @@ def _open() -> None:
     _undo.append(replaced(mx, "compile", _compile))
     for owner in (optimizers, optimizers.optimizers):
         _undo.append(replaced(owner, "clip_grad_norm", _clip_grad_norm))
+    for name in LOSSES:
+        if hasattr(nn.losses, name):
+            _undo.append(replaced(nn.losses, name, _loss(getattr(nn.losses, name), name)))
     for kind in _family(Optimizer):
         for name, tap in (("update", _update), ("apply_gradients", _apply_gradients), ("__init__", _init)):
             if name in vars(kind):
@@ -114,9 +120,7 @@ class Differentiated:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not LISTENERS or _compiling:
-            if _compiling:
-                _compiling[-1].model = _compiling[-1].model or self.model
-            return self.plain(*args, **kwargs)
+            return self._read(*args, **kwargs) if _compiling and LISTENERS else self.plain(*args, **kwargs)
         for listener in list(LISTENERS):
             listener.hear_gradient_begin(self, args, kwargs)
         # Whoever listens by now may have begun just then.
@@ -130,6 +134,16 @@ class Differentiated:
         for listener in heard:
             listener.hear_gradient(self, value, gradients)
         return result
+
+    def _read(self, *args: Any, **kwargs: Any) -> Any:
+        """MLX reads the function that it compiles: what the loss does is written down, once."""
+        step = _compiling[-1]
+        step.model = step.model or self.model
+        if self.model is None or step.tape is not None:
+            return self.plain(*args, **kwargs)
+        step.tape = Tape(self.model)
+        with step.tape.listening():
+            return self.plain(*args, **kwargs)
 
 
 def _cell_values(function: Any) -> dict[str, CellType]:
@@ -222,6 +236,16 @@ def _clip_grad_norm(grads: Any, *args: Any, **kwargs: Any) -> Any:
     return PLAIN_CLIP_GRAD_NORM(grads, *args, **kwargs)
 
 
+def _loss(plain: Callable[..., Any], name: str) -> Callable[..., Any]:
+    def loss(*args: Any, **kwargs: Any) -> Any:
+        returned = plain(*args, **kwargs)
+        for listener in () if _compiling else LISTENERS:
+            listener.hear_loss(name, args, kwargs, returned)
+        return returned
+
+    return loss
+
+
 # Compiled functions: what happens in them is not seen, what they are given and return is.
 
 
@@ -232,6 +256,7 @@ class Compiled:
         self.plain = plain
         self.model: nn.Module | None = None
         self.optimiser: Optimizer | None = None
+        self.tape: Tape | None = None
 
     @property
     def trains(self) -> bool:
@@ -253,7 +278,7 @@ class Compiled:
         finally:
             _compiling.pop()
         for listener in heard if self.trains else ():
-            listener.hear_compiled(self, result)
+            listener.hear_compiled(self, args, kwargs, result)
         for listener in heard if self.trains else ():
             listener.step_taken()
         return result

@@ -26,8 +26,8 @@ from sleuth.adapters.mlx.watching.calling import calls_heard
 from sleuth.adapters.mlx.watching.calls import Calls
 from sleuth.adapters.mlx.watching.clipping import Clipping
 from sleuth.adapters.mlx.watching.graphs import Graphs
-from sleuth.adapters.mlx.watching.keeping import Keeper
 from sleuth.adapters.mlx.watching.losses import LAG
+from sleuth.adapters.mlx.watching.material import Material
 from sleuth.adapters.mlx.watching.memory import ProcessMemory
 from sleuth.adapters.mlx.watching.naming import Names, weights
 from sleuth.adapters.mlx.watching.optimisers import Optimisers
@@ -40,6 +40,7 @@ from sleuth.adapters.mlx.watching.words import ASSERTIONS, COMPILED
 from sleuth.core.guard import Guard
 from sleuth.core.kept import Kept
 from sleuth.core.observation import Call, Modes, Observation, Pending
+from sleuth.core.subject import Parts
 from sleuth.core.trial import Connection
 
 
@@ -77,9 +78,9 @@ class Watcher(taps.Listener):
         self._clipping = Clipping()
         self._graphs = Graphs()
         self._memory = ProcessMemory()
-        self._keeps = keeps
-        self._keeper: Keeper | None = None
+        self._material = Material(keeps=keeps)
         self.kept: Kept | None = None
+        self.left: tuple[tuple[int, Parts], ...] = ()  # batches whose facts nobody took
         self._connection: Connection | None = None
         self._deafen: Callable[[], None] = lambda: None
         self._ended = time.perf_counter()
@@ -107,8 +108,8 @@ class Watcher(taps.Listener):
         self._waiting.close()
         if self.model is not None:
             self._connection = self._reach.connection(self.model)
-            self.kept = None if self._keeper is None else self._keeper.kept(self.model)
-        self._keeper = None
+            self.kept = self._material.close(self.model)
+            self.left = self._material.take()
 
     def last_words(self) -> Iterator[Observation]:
         if self._connection is not None:
@@ -126,15 +127,19 @@ class Watcher(taps.Listener):
         self._hearing.close()
 
     @quietly
-    def hear_call(self, args: tuple[Any, ...]) -> None:
+    def hear_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Of the model. Inside a gradient it is told by that."""
-        if self._differentiating or taps.is_compiling() or self.model is None:
+        if taps.is_compiling() or self.model is None:
             return
+        if self._differentiating:
+            self._material.called(args, kwargs)
+            return
+        self._material.asked(args, kwargs, self.steps)
         kind = "validate-in-train" if self.model.training else "validate"
         if self._calls.last != kind:
             self._note_modes(graph=False)
         self._say(kind)
-        self._calls.note_input(args)
+        self._calls.note_input((*args, *kwargs.values()))
 
     @quietly
     def hear_gradient_begin(self, taken: taps.Differentiated, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -147,11 +152,12 @@ class Watcher(taps.Listener):
         if self._look is None and self._pace.looks_at(self.steps):
             self._look = looking.Look()
         self._say("forward" if self.model.training else "forward-in-eval")
-        if self._keeps and self._keeper is None and self.steps == 0:
-            self._keeper = Keeper(self.model, self._optimisers.alive)
-        if self._keeper is not None:
-            self._keeper.pass_by(self.steps + 1, args)
+        if self.steps == 0:
+            self._material.begin(self.model, self._optimisers.alive)
+        self._material.gradient_begins(self.steps + 1, taken, args, kwargs, looked=self._look is not None)
         if self._look is not None:
+            if self.steps == 0 and (tape := self._material.recording(self.model)) is not None:
+                self._hearing.enter_context(tape.listening())  # first, so that what is heard around it is not on it
             self._note_modes(graph=True)
             self._look.again = None if taken.fun is None else functools.partial(taken.fun, *args[1:], **kwargs)
             hearing = Hearing(self.model)
@@ -162,6 +168,7 @@ class Watcher(taps.Listener):
     def hear_gradient_failed(self) -> None:
         self._differentiating = max(self._differentiating - 1, 0)
         self._hearing.close()
+        self._material.failed()
 
     @quietly
     def hear_gradient(self, taken: taps.Differentiated, value: Any, gradients: Any) -> None:
@@ -172,6 +179,7 @@ class Watcher(taps.Listener):
             return
         self.backwards += 1
         self._say("backward")
+        self._material.gradient_ended()
         loss = next(iter(arrays_in(value)), None)
         loss = loss if loss is not None and loss.size == 1 else None
         if self._look is not None:
@@ -181,6 +189,11 @@ class Watcher(taps.Listener):
                 self._look.parts.append(part)
         if loss is not None:
             self._losses.append(loss)
+
+    @quietly
+    def hear_loss(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], returned: Any) -> None:
+        if not self._differentiating:
+            self._material.loss(args, kwargs)
 
     @quietly
     def hear_clip(self, gradients: Any) -> None:
@@ -221,12 +234,13 @@ class Watcher(taps.Listener):
             self._look = looking.Look(before=weights(self.model))
 
     @quietly
-    def hear_compiled(self, step: taps.Compiled, result: Any) -> None:
+    def hear_compiled(self, step: taps.Compiled, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         if step.model is not self.model or step.optimiser is None:
             return
         self._waiting.decide_last()
         loss = next((a for a in arrays_in(result) if a.size == 1 and mx.issubdtype(a.dtype, mx.floating)), None)
         self._losses = [] if loss is None else [loss]
+        self._material.compiled(self.steps + 1, args, kwargs, step.tape, looked=self._look is not None)
         self._end_step(step.optimiser, weights(self.model))
 
     def _end_step(self, optimiser: Optimizer, changed: dict[str, mx.array]) -> None:
@@ -248,6 +262,7 @@ class Watcher(taps.Listener):
             dict(self._calls.counts),
             now - self._ended,
             tuple(notes),
+            batches=self._material.take() if looked else (),
             training=self.model is None or bool(self.model.training),
             state="computed" if looked else "new",
         )
@@ -275,8 +290,7 @@ class Watcher(taps.Listener):
         if look.raw:
             self._reach.after(look.raw, look.hearings)
         self._waiting.learn(look.loss_bytes())
-        if self._keeper is not None and self.steps == 1 and len(look.hearings) == len(look.losses) == 1:
-            self._keeper.learn(look.hearings[0], float(look.losses[0].item()))
+        notes += self._material.looked(look, self.steps)
         self.looks += 1
         return True
 

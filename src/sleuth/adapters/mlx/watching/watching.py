@@ -13,10 +13,13 @@ from sleuth.adapters.mlx.watching import taps
 from sleuth.adapters.mlx.watching.record import Record
 from sleuth.adapters.mlx.watching.watcher import Watcher
 from sleuth.core.adapter import Watching
+from sleuth.core.batch_facts import contents, describe_batch, numbers
+from sleuth.core.first_batches import FirstBatches
 from sleuth.core.guard import Guard
 from sleuth.core.kept import Kept
-from sleuth.core.observation import Frame, Observation, Role, Step
+from sleuth.core.observation import Batch, Frame, Observation, Role, Split, Step
 from sleuth.core.statistics import norm_of
+from sleuth.core.subject import Parts
 
 # Steps that may wait to be taken.
 MOST_WAITING = 4096
@@ -42,6 +45,8 @@ class MlxWatching(Watching):
         self._watcher = Watcher(model, optimisers, self._take, every=every, overhead=overhead, guard=guard, keeps=keeps)
         self.dropped = 0
         self._rate: float | None = None
+        self._first_batches = FirstBatches()
+        self._left: tuple[tuple[int, Parts], ...] | None = None  # of the batches, at the end
 
     @property
     def own_seconds(self) -> float:  # type: ignore[override]
@@ -69,6 +74,7 @@ class MlxWatching(Watching):
 
     def close(self) -> None:
         self._watcher.close()
+        self._left = self._watcher.left
         self._last = tuple(self._watcher.last_words())
         self._model = None
 
@@ -83,11 +89,26 @@ class MlxWatching(Watching):
         found: list[Observation] = []
         for _ in range(len(self._waiting)):
             found += self._observed(self._waiting.popleft())
+        left, self._left = self._left, None
+        for step, parts in left or ():
+            found += self._described(step, parts)
+        if left is not None:
+            found += self._first_batches.tell()
         last, self._last = self._last, ()
         return [*found, *last]
 
+    def _described(self, step: int, parts: Parts) -> Sequence[Batch]:
+        # The adapter itself opens watches.
+        from sleuth.adapters.mlx.adapter import MlxAdapter
+
+        if self._first_batches.told or not numbers(parts.inputs, adapter := MlxAdapter()):
+            return ()
+        return self._first_batches.add(describe_batch(contents(parts, adapter), Split.TRAIN, step - 1, adapter))
+
     def _observed(self, record: Record) -> Iterator[Observation]:
         yield from record.notes
+        for step, parts in record.batches:
+            yield from self._described(step, parts)
         table = next((n.table for n in record.notes if isinstance(n, Frame) and n.role is Role.GRADIENT), None)
         # MLX keeps the rate in an array: it is read at looks.
         self._rate = record.lr if record.lr is not None else self._rate

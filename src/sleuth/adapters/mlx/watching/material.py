@@ -1,0 +1,115 @@
+"""What a training is fed with and asked about: facts about its data while it runs, and an examination after the end."""
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import mlx.nn as nn
+from mlx.optimizers import Optimizer
+
+from sleuth.adapters.mlx.arrays import is_array
+from sleuth.adapters.mlx.loss_calls import own_call
+from sleuth.adapters.mlx.watching import taps
+from sleuth.adapters.mlx.watching.asking import Asking
+from sleuth.adapters.mlx.watching.keeping import Keeper
+from sleuth.adapters.mlx.watching.looking import Look
+from sleuth.adapters.mlx.watching.passing import Passing
+from sleuth.adapters.mlx.watching.tape import Tape
+from sleuth.core.kept import Kept
+from sleuth.core.observation import LossCall
+from sleuth.core.subject import Parts
+
+
+class Material:
+    def __init__(self, *, keeps: bool) -> None:
+        self._keeps = keeps
+        self._passing = Passing(keeps=keeps)
+        self._asking = Asking()
+        self._keeper: Keeper | None = None
+        self._tape: Tape | None = None
+        self._args: Any = None  # of the step that is on the tape
+        self.open = True  # something may still be wanted of a step
+
+    def begin(self, model: nn.Module, optimisers: list[Optimizer]) -> None:
+        """Before the first step."""
+        if self._keeps and self._keeper is None:
+            self._keeper = Keeper(model, optimisers)
+
+    def gradient_begins(self, step: int, taken: taps.Differentiated, args: tuple[Any, ...], kwargs: Any, *, looked: bool) -> None:
+        # The first argument is what the gradient is taken of.
+        self._passing.begin(step, args[1:], kwargs, looked=looked)
+        if step == 1:
+            self._asking.expect(taken.fun)
+
+    def recording(self, model: nn.Module) -> Tape | None:
+        """The first loss of a training is written down."""
+        if self._tape is not None:
+            return None
+        self._tape, self._args = Tape(model), self._passing.draft_args()
+        return self._tape
+
+    def called(self, args: tuple[Any, ...], kwargs: Any) -> None:
+        self._passing.door(args, kwargs)
+
+    def gradient_ended(self) -> None:
+        self._passing.end()
+
+    def failed(self) -> None:
+        self._passing.failed()
+
+    def compiled(self, step: int, args: tuple[Any, ...], kwargs: Any, tape: Tape | None, *, looked: bool) -> None:
+        """A step of which only the arguments are seen; its tape was written when MLX read it."""
+        self._passing.begin(step, args, kwargs, looked=looked)
+        if step == 1 and tape is not None:
+            self._passing.learn(tape, self._passing.draft_args(), compiled=True)
+        self._passing.end()
+
+    def asked(self, args: tuple[Any, ...], kwargs: Any, step: int) -> None:
+        """Outside of a gradient."""
+        if self._keeps:
+            frame = sys._getframe(1)
+            while frame is not None and frame.f_globals.get("__name__", "").startswith("sleuth."):
+                frame = frame.f_back  # type: ignore[assignment]
+            self._asking.forward(args, kwargs, step, frame)
+
+    def loss(self, args: tuple[Any, ...], kwargs: Any) -> None:
+        """Outside of a gradient, too."""
+        self._asking.loss(args[1] if len(args) > 1 else kwargs.get("targets"))
+
+    def looked(self, look: Look, step: int) -> Iterator[LossCall]:
+        """Everything that the step is made of has its values now."""
+        tape, self._args, args = self._tape, None, self._args
+        if step == 1 and tape is not None and self._passing.reading is None and len(look.losses) == 1 == len(look.hearings):
+            answers = [tape.arrays[n] for n in tape.outputs]
+            self._passing.learn(tape, args)
+            self._asking.target_path = self._passing.target_path
+            yield from self._own_loss(look, answers)
+        if self._keeper is not None and step == 1 and len(look.losses) == 1:
+            self._keeper.first_loss = float(look.losses[0].item())
+        self.settle()
+
+    def _own_loss(self, look: Look, answers: list[Any]) -> Iterator[LossCall]:
+        """That is none of MLX's own: known by what it says to other outputs."""
+        reading, hearing = self._passing.reading, look.hearings[0]
+        if hearing.losses or reading is None or reading.loss is None or len(answers) != 1:
+            return
+        target, loss = self._passing.first_target(), reading.loss
+        if not is_array(target):
+            return
+        call = own_call("your loss", answers[0], target, look.losses[0], hearing, lambda out: loss(out, target), loss.location)
+        if call is not None:
+            yield call
+
+    def settle(self) -> None:
+        self._passing.settle()
+        self._asking.settle()
+
+    def take(self) -> tuple[tuple[int, Parts], ...]:
+        """Batches whose facts are to be told."""
+        return tuple(self._passing.take_settled())
+
+    def close(self, model: nn.Module | None) -> Kept | None:
+        self.settle()
+        self._passing.close()
+        keeper, self._keeper, self._tape = self._keeper, None, None
+        return None if keeper is None or model is None else keeper.kept(model, self._passing, self._asking)
