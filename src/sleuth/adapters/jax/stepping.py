@@ -69,10 +69,10 @@ class Stepper:
         """Which of the two ways to step is compiled: the user's optimiser untouched, or with its knobs turned."""
         return self.knobs.lr is not None, self.knobs.decay != 1.0
 
-    def inputs(self) -> dict[str, jax.Array]:
+    def inputs(self) -> dict[str, np.float32]:
         known = self.lr if self.knobs.lr is None else self.knobs.lr
         lr = STAND_IN_LR if known is None else known
-        return {"lr": jnp.float32(lr), "decay": jnp.float32(self.knobs.decay)}
+        return {"lr": np.float32(lr), "decay": np.float32(self.knobs.decay)}
 
     def function(self) -> Callable[[Any, Any, Any, Any], tuple[Any, Any]]:
         """(weights, gradients, state, knobs) → (weights, state)."""
