@@ -11,8 +11,12 @@ from sleuth.adapters.mlx.arrays import arrays_in
 
 
 def copied(*things: Any) -> Any:
-    """What mx.compile returns, such as nn.relu, cannot be copied and need not be."""
+    """Functions of MLX's own, such as mx.max in a pooling, and what mx.compile returns, such as nn.relu, cannot be copied and need
+    not be."""
+    own = {
+        id(f): f for owner in (mx, mx.fast, mx.linalg, mx.random) for f in vars(owner).values() if type(f).__name__ == "nb_func"
+    }
     held = [v for t in things if isinstance(t, nn.Module) for _, m in modules(t) for v in (*vars(m).values(), *m.values())]
     compiled = {id(v): v for v in (*held, *things) if type(v).__name__ == "_gc_func"}
     mx.eval([a for t in things if isinstance(t, nn.Module) for a in arrays_in(dict(t))])
-    return copy.deepcopy(things, dict(compiled))
+    return copy.deepcopy(things, {**own, **compiled})

@@ -47,7 +47,7 @@ class MlxProfiles(Profiles):
     def work(self, bench: Bench, batch: Parts, repeats: int) -> tuple[LayerWork, ...]:
         held = own_bench(bench)
         mx.eval(arrays_in(native(batch).inputs))
-        passes = [_seconds(held, batch) for _ in range(repeats)]
+        passes = [_seconds(held, batch) for _ in range(max(repeats, 1))]
         visitor = passes[0][0]
         # Layer by layer: each evaluation waits for another thread, which something else may keep waiting now and then.
         own = {path: min(p[1][path] for p in passes) for path in passes[0][1]}

@@ -14,6 +14,8 @@ from sleuth.adapters.mlx.hearing import LOSSES
 from sleuth.adapters.mlx.watching.tape import Recorded, Tape
 from sleuth.core.location import Location
 
+# The same number, brought into another shape.
+SAME = 1e-6
 SEVERAL = "the model is called several times for one loss, or by another name than model(…)"
 UNREADABLE = "what the loss function does cannot be read off its operations"
 UNTOLD = "which part of what the loss is computed from is the target cannot be told"
@@ -61,15 +63,14 @@ class TapeLoss:
         return self.tape.run(known, self.result)
 
 
-def read(tape: Tape) -> Reading:
+def read(tape: Tape, value: float | None) -> Reading:
+    """`value` is the loss of that step, where it is known."""
     doors = [a for a in (tape.arrays[n] for n in tape.given) if a.ndim]
     if tape.answers != 1 or not tape.outputs or not doors:
         return Reading(None, None, SEVERAL)
     samples = doors[0].shape[0]
     reader = _Reader(tape, samples)
-    result = next(
-        (n for call in reversed(tape.calls) for n in call.made if n in reader.dependent and tape.arrays[n].size == 1), None
-    )
+    result = reader.result(value)
     if not tape.is_readable or result is None:
         return Reading(None, reader.told_target(), UNREADABLE)
     leaves = reader.leaves(result)
@@ -90,6 +91,16 @@ class _Reader:
     def __init__(self, tape: Tape, samples: int) -> None:
         self._tape, self._samples = tape, samples
         self.dependent = tape.depends(set(tape.outputs))
+
+    def result(self, value: float | None) -> int | None:
+        """The last number that comes out, and is the loss: a function may return others beside it."""
+        made = [n for call in self._tape.calls for n in call.made if n in self.dependent and self._is_number(n)]
+        fits = [n for n in made if value is None or abs(float(self._tape.arrays[n].item()) - value) <= SAME * abs(value)]
+        return fits[-1] if fits else None
+
+    def _is_number(self, number: int) -> bool:
+        array = self._tape.arrays[number]
+        return array.size == 1 and mx.issubdtype(array.dtype, mx.floating)
 
     def leaves(self, result: int) -> set[int]:
         """What is not made of the model's answer, at the places where it meets that."""

@@ -27,28 +27,30 @@ class Material:
         self._asking = Asking()
         self._keeper: Keeper | None = None
         self._tape: Tape | None = None
-        self._args: Any = None  # of the step that is on the tape
-        self.open = True  # something may still be wanted of a step
+        self._first = 0  # the step that is on the tape, and whose weights are kept
+        self._args: Any = None  # of its function
 
-    def begin(self, model: nn.Module, optimisers: list[Optimizer]) -> None:
-        """Before the first step."""
-        if self._keeps and self._keeper is None:
-            self._keeper = Keeper(model, optimisers)
-
-    def gradient_begins(self, step: int, taken: taps.Differentiated, args: tuple[Any, ...], kwargs: Any, *, looked: bool) -> None:
-        # The first argument is what the gradient is taken of.
-        self._passing.begin(step, args[1:], kwargs, looked=looked)
-        if step == 1:
+    def gradient_begins(
+        self, step: int, taken: taps.Differentiated, args: tuple[Any, ...], kwargs: dict[str, Any], *, looked: bool
+    ) -> None:
+        self._passing.begin(step, taken.fed(args), kwargs, looked=looked)
+        if not self._first:
             self._asking.expect(taken.fun)
 
-    def recording(self, model: nn.Module) -> Tape | None:
-        """The first loss of a training is written down."""
-        if self._tape is not None:
+    def recording(self, step: int, model: nn.Module, optimisers: list[Optimizer]) -> Tape | None:
+        """The first loss that is looked at is written down."""
+        if self._first:
             return None
+        self._begin(step, model, optimisers)
         self._tape, self._args = Tape(model), self._passing.draft_args()
         return self._tape
 
-    def called(self, args: tuple[Any, ...], kwargs: Any) -> None:
+    def _begin(self, step: int, model: nn.Module, optimisers: list[Optimizer]) -> None:
+        self._first = step
+        if self._keeps:
+            self._keeper = Keeper(model, optimisers)
+
+    def called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self._passing.door(args, kwargs)
 
     def gradient_ended(self) -> None:
@@ -57,14 +59,18 @@ class Material:
     def failed(self) -> None:
         self._passing.failed()
 
-    def compiled(self, step: int, args: tuple[Any, ...], kwargs: Any, tape: Tape | None, *, looked: bool) -> None:
+    def compiled_begins(self, step: int, model: nn.Module, optimiser: Optimizer) -> None:
+        if not self._first:
+            self._begin(step, model, [optimiser])
+
+    def compiled(self, step: int, args: tuple[Any, ...], kwargs: dict[str, Any], tape: Tape | None, *, looked: bool) -> None:
         """A step of which only the arguments are seen; its tape was written when MLX read it."""
         self._passing.begin(step, args, kwargs, looked=looked)
-        if step == 1 and tape is not None:
-            self._passing.learn(tape, self._passing.draft_args(), compiled=True)
+        if step == self._first and tape is not None:
+            self._passing.learn(tape, self._passing.draft_args(), None)
         self._passing.end()
 
-    def asked(self, args: tuple[Any, ...], kwargs: Any, step: int) -> None:
+    def asked(self, args: tuple[Any, ...], kwargs: dict[str, Any], step: int) -> None:
         """Outside of a gradient."""
         if self._keeps:
             frame = sys._getframe(1)
@@ -72,20 +78,22 @@ class Material:
                 frame = frame.f_back  # type: ignore[assignment]
             self._asking.forward(args, kwargs, step, frame)
 
-    def loss(self, args: tuple[Any, ...], kwargs: Any) -> None:
+    def loss(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Outside of a gradient, too."""
         self._asking.loss(args[1] if len(args) > 1 else kwargs.get("targets"))
 
     def looked(self, look: Look, step: int) -> Iterator[LossCall]:
         """Everything that the step is made of has its values now."""
-        tape, self._args, args = self._tape, None, self._args
-        if step == 1 and tape is not None and self._passing.reading is None and len(look.losses) == 1 == len(look.hearings):
-            answers = [tape.arrays[n] for n in tape.outputs]
-            self._passing.learn(tape, args)
-            self._asking.target_path = self._passing.target_path
-            yield from self._own_loss(look, answers)
-        if self._keeper is not None and step == 1 and len(look.losses) == 1:
-            self._keeper.first_loss = float(look.losses[0].item())
+        if step == self._first and len(look.losses) == 1:
+            value = float(look.losses[0].item())
+            if self._keeper is not None:
+                self._keeper.first_loss = value
+            if self._tape is not None and len(look.hearings) == 1:
+                answers = [self._tape.arrays[n] for n in self._tape.outputs]
+                self._passing.learn(self._tape, self._args, value)
+                self._asking.target_path = self._passing.target_path
+                yield from self._own_loss(look, answers)
+        self._args = None
         self.settle()
 
     def _own_loss(self, look: Look, answers: list[Any]) -> Iterator[LossCall]:

@@ -71,9 +71,11 @@ class Passing:
     def failed(self) -> None:
         self._draft = None
 
-    def learn(self, tape: Tape, args: Any, *, compiled: bool = False) -> None:
-        """From one step: `args` are those of a draft. Whose values are not there is known by its shape and type alone."""
-        self.reading, self.tape = read(tape), tape
+    def learn(self, tape: Tape, args: Any, value: float | None) -> None:
+        """From one step: `args` are those of a draft, `value` its loss. None: the step was only read, to be compiled; what has
+        no values is known by its shape and type."""
+        compiled = value is None
+        self.reading, self.tape = read(tape, value), tape
         known = dict(arrays_by_path(args))
         target = self.reading.target
         if target is not None:
@@ -89,7 +91,7 @@ class Passing:
         """Brings what waits into the host's memory."""
         waiting, self._waiting, self._bytes = self._waiting, [], 0
         for draft in waiting:
-            draft.settle(self._given(draft), self._wanted(draft), first=draft.step == 1)
+            draft.settle(self._given(draft), self._wanted(draft), first=bool(self.basin.drafts) and draft is self.basin.drafts[0])
             if draft.parts is not None:
                 self.settled.append((draft.step, draft.parts))
 

@@ -106,17 +106,33 @@ def _family(kind: Any) -> list[Any]:
 def _value_and_grad(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[..., Any]:
     cells = _cell_values(fun) if getattr(fun, "__module__", "") == "mlx.nn.utils" else {}
     model = _content(cells.get("model"))
-    # What nn.value_and_grad differentiates holds its model, and the user's function.
-    own = _content(cells.get("fn")) if model is not None else None
-    return Differentiated(PLAIN_VALUE_AND_GRAD(fun, *args, **kwargs), model, own)
+    plain = PLAIN_VALUE_AND_GRAD(fun, *args, **kwargs)
+    if model is not None:  # what nn.value_and_grad differentiates holds its model, and the user's function
+        return Differentiated(plain, model, _content(cells.get("fn")))
+    by = kwargs.get("argnums", args[0] if args else 0)
+    return Differentiated(plain, None, fun, tuple(by) if isinstance(by, list | tuple) else (by,))
 
 
 class Differentiated:
     """Stands for what mx.value_and_grad returned. While nobody listens it is that function and a call in Python more."""
 
-    def __init__(self, plain: Callable[..., Any], model: nn.Module | None, fun: Callable[..., Any] | None) -> None:
-        """`fun` is the user's own, where its arguments are all but the first."""
-        self.plain, self.model, self.fun = plain, model, fun
+    def __init__(
+        self,
+        plain: Callable[..., Any],
+        model: nn.Module | None,
+        fun: Callable[..., Any] | None,
+        by: tuple[int, ...] | None = None,
+    ) -> None:
+        """`fun` is the user's own. `by`: which of its arguments the gradient is taken of; None: they are all but the first."""
+        self.plain, self.model, self.fun, self._by = plain, model, fun, by
+
+    def of_the_users(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Arguments as the user's function gets them."""
+        return args[1:] if self._by is None else args
+
+    def fed(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """These, without what is learned."""
+        return args[1:] if self._by is None else tuple(None if i in self._by else a for i, a in enumerate(args))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not LISTENERS or _compiling:

@@ -152,14 +152,13 @@ class Watcher(taps.Listener):
         if self._look is None and self._pace.looks_at(self.steps):
             self._look = looking.Look()
         self._say("forward" if self.model.training else "forward-in-eval")
-        if self.steps == 0:
-            self._material.begin(self.model, self._optimisers.alive)
         self._material.gradient_begins(self.steps + 1, taken, args, kwargs, looked=self._look is not None)
         if self._look is not None:
-            if self.steps == 0 and (tape := self._material.recording(self.model)) is not None:
+            tape = self._material.recording(self.steps + 1, self.model, self._optimisers.alive)
+            if tape is not None:
                 self._hearing.enter_context(tape.listening())  # first, so that what is heard around it is not on it
             self._note_modes(graph=True)
-            self._look.again = None if taken.fun is None else functools.partial(taken.fun, *args[1:], **kwargs)
+            self._look.again = None if taken.fun is None else functools.partial(taken.fun, *taken.of_the_users(args), **kwargs)
             hearing = Hearing(self.model)
             self._look.hearings.append(hearing)
             self._hearing.enter_context(hearing.listening())
@@ -230,7 +229,10 @@ class Watcher(taps.Listener):
 
     @quietly
     def hear_compiled_begin(self, step: taps.Compiled) -> None:
-        if step.model is self.model and self._pace.looks_at(self.steps):
+        if step.model is not self.model or self.model is None or step.optimiser is None:
+            return
+        self._material.compiled_begins(self.steps + 1, self.model, step.optimiser)
+        if self._pace.looks_at(self.steps):
             self._look = looking.Look(before=weights(self.model))
 
     @quietly
