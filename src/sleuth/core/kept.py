@@ -25,6 +25,7 @@ class Group:
     batches: Sequence[Passed]
     samples: int  # that passed by in one pass at most, kept or not
     of_its_own: bool = True  # False: of somewhere, it may be of several places, the training data among them
+    declared: bool = False  # the user named it validation, so that it is that whatever it holds
 
 
 @dataclass(frozen=True)
@@ -41,3 +42,4 @@ class Kept:
     at_start: bool = False
     forbidden: str = ""  # why the model must not be called any more
     remarks: tuple[str, ...] = ()
+    batch_size: int | None = None  # the model takes batches of this many samples and no others; None: of any

@@ -29,7 +29,7 @@ class Validation:
 def validation_of(kept: Kept, train: Gathered, adapter: Adapter) -> Validation | None:
     """The source that was asked about most, those first that can be told from others."""
     met = share_met(train, kept.available)
-    for group in sorted(kept.validation, key=lambda g: (not g.of_its_own, -len(g.batches))):
+    for group in sorted(kept.validation, key=lambda g: (not g.declared, not g.of_its_own, -len(g.batches))):
         found = _judged(group, train, met, adapter)
         if found is not None:
             return found
@@ -61,6 +61,8 @@ def _judged(group: Group, train: Gathered, met: float, adapter: Adapter) -> Vali
     share = float(np.isin(mine, known).mean()) if len(mine) else 0.0
     complete = found.samples >= group.samples
     if not share:
+        return Validation(found, complete=complete)
+    if group.declared:
         return Validation(found, complete=complete)
     if not met:
         return Validation(found, "training was not seen to its end once, so that nobody can tell what else it holds")

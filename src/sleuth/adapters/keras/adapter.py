@@ -124,7 +124,7 @@ class KerasAdapter(
         guard: Guard | None = None,
         keeps: bool = False,
     ) -> Watching:
-        return KerasWatching(model, optimisers, every=every, overhead=overhead, guard=guard)
+        return KerasWatching(model, optimisers, every=every, overhead=overhead, guard=guard, keeps=keeps)
 
     def discover(self, begin: Callable[[Discovered], Attended], *, steps: int | None = None) -> Discovering:
         return KerasDiscovery(begin, steps)

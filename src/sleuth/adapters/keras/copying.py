@@ -9,6 +9,7 @@ import keras
 from keras.src.saving.keras_saveable import KerasSaveable
 from keras.src.utils.tracking import Tracker
 
+from sleuth.adapters.keras.anatomy import layers
 from sleuth.adapters.keras.patching import replaced
 from sleuth.adapters.keras.places import pass_on
 
@@ -37,9 +38,9 @@ def copied(model: Any, loss: Any, optimiser: Any) -> tuple[Any, Any, Any]:
         _rebind(thing, memo)
     for thing in [t for t in memo.values() if isinstance(t, keras.optimizers.Optimizer)]:
         _know_again(thing)
-    for one, other in ((model, ours[0]), (optimiser, ours[2])):
-        if one is not None:
-            pass_on(one, other)
+    for one in (model, *(layer for _, layer in layers(model)), loss, optimiser):
+        if id(one) in memo and memo[id(one)] is not one:
+            pass_on(one, memo[id(one)])
     return ours
 
 

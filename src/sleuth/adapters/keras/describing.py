@@ -12,7 +12,7 @@ from sleuth.adapters.keras.anatomy import layers, variables
 from sleuth.adapters.keras.building import as_built
 from sleuth.adapters.keras.families import family_of, settings_of, version
 from sleuth.adapters.keras.losses import loss_name
-from sleuth.adapters.keras.places import made_at
+from sleuth.adapters.keras.places import frozen_at, made_at
 from sleuth.core.machine import machine
 from sleuth.core.observation import Architecture, Layer, Parameter, Settings
 from sleuth.core.schedule import highest
@@ -33,7 +33,10 @@ def describe(subject: Subject) -> Architecture:
         Layer(path, type(layer).__name__, family_of(layer), settings_of(layer), made_at(layer)) for path, layer in found
     )
     # A variable that Keras does not track is not a weight: layers in lists and dicts are tracked, so strays stay unknown.
-    return Architecture(described, tuple(_parameters(subject, dict(found))), strays=None)
+    parameters = tuple(_parameters(subject, dict(found)))
+    still = {p.layer for p in parameters if not p.trainable}
+    frozen = frozen_at(layer for path, layer in found if path in still)
+    return Architecture(described, parameters, strays=None, frozen_at=frozen)
 
 
 def _parameters(subject: Subject, found: dict[str, Any]) -> Iterator[Parameter]:

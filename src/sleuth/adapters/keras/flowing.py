@@ -17,7 +17,6 @@ from sleuth.adapters.keras.bench import KerasBench
 from sleuth.adapters.keras.families import ACTIVATIONS, POOLS, RESHAPING, SOFTMAXES, family_of, fused, settings_of
 from sleuth.adapters.keras.hearing import CLOSED, Hearing
 from sleuth.adapters.keras.patching import replaced
-from sleuth.adapters.keras.places import line_now, made_at
 from sleuth.adapters.keras.sides import quiet
 from sleuth.core.flow import Axes, reshaped
 from sleuth.core.subject import Parts
@@ -61,7 +60,7 @@ class FlowNotes:
         made = next(a for _, a in leaves(output, backend.is_tensor))
         read, axes, settings = self._read(layer, family, _shape(given[0]), _shape(made))
         sources = tuple(dict.fromkeys(self._source(array) for array in given))
-        place = line_now() or made_at(layer)
+        place = self._hearing.line_of(layer)
         names = tuple(n for n in self._parameters.get(path, ()) if n in self._learned)
         kind = type(layer).__name__
         self._add(Operation(kind, read, sources, _shape(made), path, names, settings, place, axes), made)

@@ -4,10 +4,12 @@ Keras' own entry points are replaced for the time: `Layer.__call__`, the functio
 and `Loss.__call__`. The same ones serve every backend.
 """
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
+from types import FrameType
 from typing import Any
 
 import keras
@@ -19,7 +21,7 @@ from sleuth.adapters.keras import backend
 from sleuth.adapters.keras.anatomy import inner, layers
 from sleuth.adapters.keras.families import ACTIVATIONS, RESHAPING, SOFTMAXES, family_of, fused
 from sleuth.adapters.keras.patching import replaced
-from sleuth.adapters.keras.places import line_now
+from sleuth.adapters.keras.places import line_now, made_at
 from sleuth.core.location import Location
 from sleuth.core.tree import leaves
 
@@ -65,6 +67,7 @@ class Hearing:
         self._keep = keep  # how values are kept: a copy, since the next step may write over them
         self._listens = listens  # to what goes on now?
         self._layers = {id(layer): (path, layer) for path, layer in layers(model)}
+        self._by_path = dict(self._layers.values())
         self.stack: list[str] = []
         self.made: list[Made] = []
         self.outputs: list[Any] = []  # of the model as a whole
@@ -75,6 +78,7 @@ class Hearing:
         self._makers: dict[int, Made] = {}
         self._alive: list[Any] = []  # an id is not given twice while the array lives
         self._in_loss = 0
+        self._root: FrameType | None = None  # while the model is called: what stands above it does not compute
         self._channels_first = keras.config.image_data_format() == "channels_first"
 
     @contextmanager
@@ -105,6 +109,7 @@ class Hearing:
                 return plain(layer, *args, **kwargs)
             self.stack.append(path)
             self._last.pop(path, None)
+            self._root = sys._getframe() if layer is self.model else self._root
             try:
                 output = plain(layer, *args, **kwargs)
             except Exception:
@@ -112,6 +117,7 @@ class Hearing:
                 raise
             finally:
                 self.stack.pop()
+                self._root = None if layer is self.model else self._root
             self._left(path, layer, args, kwargs, output)
             return output
 
@@ -182,7 +188,18 @@ class Hearing:
         dims = len(array.shape)
         number = axis % dims if isinstance(axis, int) and dims else dims - 1 if operation in SOFTMAXES else None
         units = 1 if self._channels_first and dims >= 4 else dims - 1
-        return Made(path, family, word, self._keep(array), array, tuple(given), operation, number, units, line_now())
+        return Made(path, family, word, self._keep(array), array, tuple(given), operation, number, units, self._line(path))
+
+    def _line(self, path: str) -> Location | None:
+        """Of a layer, or of a function that runs in it."""
+        layer = self._by_path.get(path) or self._by_path.get(path.rpartition(".")[0], self.model)
+        return self.line_of(layer)
+
+    def line_of(self, layer: Any) -> Location | None:
+        """What a layer of Keras' own does was settled where it was made; what a `call` of the user's does stands there."""
+        if type(layer).__module__.startswith("keras."):
+            return made_at(layer) or line_now(self._root)
+        return line_now(self._root) or made_at(layer)
 
     def _keep_alive(self, array: Any) -> None:
         self._alive.append(array)

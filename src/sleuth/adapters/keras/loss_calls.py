@@ -8,6 +8,7 @@ import numpy as np
 from sleuth.adapters.keras import backend
 from sleuth.adapters.keras.hearing import HeardLoss, Hearing
 from sleuth.adapters.keras.losses import BY_LOGITS, family_of, name_of
+from sleuth.adapters.keras.places import made_at
 from sleuth.adapters.numpy.loss_calls import array_facts
 from sleuth.core.location import Location
 from sleuth.core.loss_family import recognise
@@ -56,7 +57,7 @@ def _call(heard: HeardLoss, output: Any, truth: Any, hearing: Hearing, value: An
         broadcast_location=place,
         returned=None if returned is None else _mean(returned),
         failed=heard.returned is None,
-        made_location=compiled,
+        made_location=made_at(heard.loss) or compiled if not isinstance(heard.loss, str) else compiled,
     )
 
 

@@ -1,21 +1,72 @@
-"""Putting a function of ours in the place of one of Keras', for a time."""
+"""Putting functions of ours in the place of one of Keras', for a time. Whoever comes first may go first: the rest stay."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any
 
+Function = Callable[..., Any]
+Make = Callable[[Function], Function]  # is given the function that stood there before
+_ABSENT = object()
+
+
+@dataclass
+class _Place:
+    """One attribute of a class or a module, and who has put something there."""
+
+    own: Any  # what the owner itself held; _ABSENT: it was inherited
+    plain: Any
+    makes: list[Make] = field(default_factory=list)
+    ours: Any = None
+
+    def filled(self) -> Any:
+        found = self.plain
+        for make in self.makes:
+            found = _wrapped(found, make)
+        return found
+
+
+_places: dict[tuple[int, str], tuple[Any, _Place]] = {}
+
 
 @contextmanager
-def replaced(owner: Any, name: str, make: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Iterator[None]:
-    """`make` is given the plain function. What was inherited is inherited again afterwards."""
-    own = name in vars(owner)
-    plain = getattr(owner, name)
-    ours = wraps(plain)(make(plain))
-    setattr(owner, name, ours)
+def replaced(owner: Any, name: str, make: Make) -> Iterator[None]:
+    """`make` is given the plain function, or that of a property's setter. What was inherited is inherited again afterwards."""
+    _, place = _places.setdefault((id(owner), name), (owner, _found(owner, name)))
+    # Somebody else has put theirs above ours since: that is what stands there now.
+    if place.makes and vars(owner).get(name) is not place.ours:
+        place = _found(owner, name)
+        _places[id(owner), name] = (owner, place)
+    place.makes.append(make)
+    _fill(owner, name, place)
     try:
         yield
     finally:
-        # Whoever came after us keeps what they put there: theirs calls ours, which calls the plain one.
-        if vars(owner).get(name) is ours:
-            setattr(owner, name, plain) if own else delattr(owner, name)
+        place.makes.remove(make)
+        # Whoever came after us keeps what they put there: theirs calls ours, which is then of no more use to anybody.
+        if vars(owner).get(name) is place.ours:
+            _fill(owner, name, place)
+        if not place.makes and _places.get((id(owner), name), (None, None))[1] is place:
+            del _places[id(owner), name]
+
+
+def _found(owner: Any, name: str) -> _Place:
+    return _Place(vars(owner).get(name, _ABSENT), vars(owner)[name] if name in vars(owner) else getattr(owner, name))
+
+
+def _fill(owner: Any, name: str, place: _Place) -> None:
+    place.ours = place.filled() if place.makes else None
+    if place.makes:
+        setattr(owner, name, place.ours)
+    elif place.own is _ABSENT:
+        delattr(owner, name)
+    else:
+        setattr(owner, name, place.own)
+
+
+def _wrapped(plain: Any, make: Make) -> Any:
+    if isinstance(plain, property):
+        assert plain.fset is not None
+        return property(plain.fget, wraps(plain.fset)(make(plain.fset)), plain.fdel, plain.__doc__)
+    return wraps(plain)(make(plain))

@@ -1,12 +1,16 @@
-"""Lines of the user's: the one that runs now, and where things were made and models compiled, if that was seen."""
+"""Lines of the user's: the one that runs now, and where things were made, frozen and compiled, if that was seen.
 
+A line is noted as an instruction of a code object and looked up only when somebody asks for it."""
+
+import functools
+import inspect
 import sys
 import weakref
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack, suppress
 from pathlib import Path
-from types import FrameType
-from typing import Any
+from types import CodeType, FrameType
+from typing import Any, NamedTuple
 
 import keras
 
@@ -16,64 +20,161 @@ from sleuth.core.place import DONE_AGAIN, is_users
 
 # What stands above this is not what runs the model but who asked for an examination.
 BENCH = str(Path(__file__).with_name("bench.py"))
+# Whoever calls these asks for a training: what goes on inside is done by Keras, or by methods of the user's below them.
+ENTRIES = ("fit", "evaluate", "predict", "train_on_batch", "test_on_batch", "predict_on_batch")
+_ENTERED = tuple(inspect.unwrap(getattr(keras.Model, name)).__code__ for name in ENTRIES)
 
-_MADE: "weakref.WeakKeyDictionary[Any, Location]" = weakref.WeakKeyDictionary()
-_COMPILED: "weakref.WeakKeyDictionary[Any, Location]" = weakref.WeakKeyDictionary()
+
+class Spot(NamedTuple):
+    """An instruction of the user's code."""
+
+    code: CodeType
+    instruction: int
+
+    @property
+    def location(self) -> Location | None:
+        lines = self.code.co_lines()
+        line = next((line for begin, end, line in lines if begin <= self.instruction < end), None)
+        return None if line is None else locate(self.code.co_filename, line)
 
 
-def line_now() -> Location | None:
-    """The innermost line of the user's, seen from a listener of ours."""
+Notes = weakref.WeakKeyDictionary[Any, Spot]
+_MADE: Notes = weakref.WeakKeyDictionary()
+_COMPILED: Notes = weakref.WeakKeyDictionary()
+_FROZEN: Notes = weakref.WeakKeyDictionary()
+
+_is_users = functools.lru_cache(maxsize=1024)(is_users)
+
+
+def line_now(below: FrameType | None = None) -> Location | None:
+    """The innermost line of the user's that computes, seen from a listener of ours; `below` this frame, and never the one that
+    only asks for a training."""
     if DONE_AGAIN:
         return DONE_AGAIN[-1]
-    spot = spot_now()
-    return None if spot is None else locate(*spot)
-
-
-def spot_now() -> tuple[str, int] | None:
-    """The same, before anything is read of the file."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename != BENCH:
-        if is_users(frame.f_code.co_filename):
-            return frame.f_code.co_filename, frame.f_lineno
+    while frame is not None and frame is not below and frame.f_code.co_filename != BENCH and not _enters(frame.f_code):
+        if _is_users(frame.f_code.co_filename):
+            return locate(frame.f_code.co_filename, frame.f_lineno)
         frame = frame.f_back
     return None
 
 
-def located(file: str, line: int) -> Location:
-    return DONE_AGAIN[-1] if DONE_AGAIN else locate(file, line)
+def spot_now() -> Spot | None:
+    """The innermost one of the user's, also where that only asks for a training."""
+    return _users_spot(sys._getframe(1))
+
+
+def located(spot: Spot | None) -> Location | None:
+    if spot is None:
+        return None
+    return DONE_AGAIN[-1] if DONE_AGAIN else spot.location
 
 
 def made_at(thing: Any) -> Location | None:
-    return _MADE.get(thing)
+    return _noted_in(_MADE, thing)
 
 
 def compiled_at(model: Any) -> Location | None:
-    return _COMPILED.get(model)
+    return _noted_in(_COMPILED, model)
+
+
+def frozen_at(layers: Iterable[Any]) -> Location | None:
+    """The line that has taken these layers out of the training, where it is one for all."""
+    found = {location for layer in layers if (location := _noted_in(_FROZEN, layer)) is not None}
+    return found.pop() if len(found) == 1 else None
+
+
+def _noted_in(notes: Notes, thing: Any) -> Location | None:
+    try:
+        spot = notes.get(thing)
+    except TypeError:  # a class of the user's that cannot be hashed
+        return None
+    return None if spot is None else spot.location
 
 
 def pass_on(thing: Any, copied: Any) -> None:
     """A copy comes from the same line."""
-    for places in (_MADE, _COMPILED):
-        if thing in places:
-            places[copied] = places[thing]
+    with suppress(TypeError):
+        for places in (_MADE, _COMPILED, _FROZEN):
+            if thing in places:
+                places[copied] = places[thing]
 
 
 def noted() -> ExitStack:
-    """While it is open, whoever makes a layer or an optimiser, or compiles a model, is remembered."""
-    base = keras.optimizers.Optimizer
+    """While it is open, whoever makes a layer, a loss, an optimiser, a schedule or a callback, freezes a layer or compiles a
+    model is remembered."""
     stack = ExitStack()
-    stack.enter_context(replaced(keras.layers.Layer, "__init__", lambda plain: _noting(plain, _MADE)))
-    stack.enter_context(replaced(base, "__init__", lambda plain: _noting(plain, _MADE)))
-    stack.enter_context(replaced(keras.Model, "compile", lambda plain: _noting(plain, _COMPILED)))
+    kinds = (keras.layers.Layer, keras.losses.Loss, keras.optimizers.Optimizer, keras.callbacks.Callback, *_schedules())
+    for kind in kinds:
+        stack.enter_context(replaced(kind, "__init__", _making))
+    stack.enter_context(replaced(keras.Model, "compile", _compiling))
+    stack.enter_context(replaced(keras.layers.Layer, "trainable", _freezing))
     return stack
 
 
-def _noting(plain: Callable[..., Any], places: "weakref.WeakKeyDictionary[Any, Location]") -> Callable[..., Any]:
-    def note(self: Any, *args: Any, **kwargs: Any) -> Any:
-        made = plain(self, *args, **kwargs)
-        place = line_now()
-        if place is not None:
-            places.setdefault(self, place) if places is _MADE else places.update({self: place})
-        return made
+def _schedules() -> list[type]:
+    """Each has a constructor of its own and calls none above it."""
+    above = keras.optimizers.schedules.LearningRateSchedule
+    kinds = [kind for kind in vars(keras.optimizers.schedules).values() if isinstance(kind, type) and issubclass(kind, above)]
+    return [kind for kind in kinds if "__init__" in vars(kind)]
 
-    return note
+
+def _making(plain: Callable[..., Any]) -> Callable[..., Any]:
+    def make(self: Any, *args: Any, **kwargs: Any) -> Any:
+        _note(_MADE, self, sys._getframe(1))
+        return plain(self, *args, **kwargs)
+
+    return make
+
+
+def _compiling(plain: Callable[..., Any]) -> Callable[..., Any]:
+    def compile_model(self: Any, *args: Any, **kwargs: Any) -> Any:
+        _note(_COMPILED, self, sys._getframe(1))
+        return plain(self, *args, **kwargs)
+
+    return compile_model
+
+
+def _freezing(plain: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
+    def freeze(self: Any, value: Any) -> None:
+        # Keras passes the word on to all parts below: the same line is noted for each.
+        with suppress(TypeError):
+            _FROZEN.pop(self, None)
+        if not value:
+            _note(_FROZEN, self, sys._getframe(1))
+        plain(self, value)
+
+    return freeze
+
+
+def _note(notes: Notes, thing: Any, frame: FrameType) -> None:
+    try:
+        # A class may call the constructors of several others: the first is the outermost.
+        known = notes is _MADE and thing in notes
+        spot = None if known else _users_spot(frame, thing)
+        if spot is not None:
+            notes[thing] = spot
+    except Exception:  # the user's code goes on
+        return
+
+
+def _users_spot(frame: FrameType | None, thing: Any = None) -> Spot | None:
+    """Nobody has made a thing who only asked for a training, and the constructors of its own class are not where it is made."""
+    while frame is not None and frame.f_code.co_filename != BENCH:
+        code = frame.f_code
+        if thing is not None and _enters(code):
+            return None
+        own = thing is not None and code.co_name == "__init__" and _owner(frame) is thing
+        if _is_users(code.co_filename) and not own:
+            return Spot(code, frame.f_lasti)
+        frame = frame.f_back
+    return None
+
+
+def _enters(code: CodeType) -> bool:
+    return code.co_name in ENTRIES and any(code is one for one in _ENTERED)
+
+
+def _owner(frame: FrameType) -> Any:
+    names = frame.f_code.co_varnames
+    return frame.f_locals.get(names[0]) if names else None

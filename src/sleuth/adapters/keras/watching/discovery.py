@@ -28,6 +28,7 @@ class KerasDiscovery(Discovering):
         self._begin, self._most_steps = begin, steps
         self._followed: weakref.WeakKeyDictionary[Any, Attended] = weakref.WeakKeyDictionary()
         self._patches = ExitStack()
+        self._is_over = False
         self._process = os.getpid()
 
     def open(self, *, found_already: bool = False) -> None:
@@ -35,6 +36,7 @@ class KerasDiscovery(Discovering):
         self._patches.enter_context(replaced(keras.Model, "make_train_function", self._making))
 
     def close(self) -> None:
+        self._is_over = True  # somebody may have wrapped our function meanwhile, and call it still
         self._patches.close()
         self._followed.clear()
 
@@ -50,7 +52,7 @@ class KerasDiscovery(Discovering):
         return make_train_function
 
     def _meet(self, model: Any) -> None:
-        if self.trouble is not None or os.getpid() != self._process or backend.name() not in backend.KNOWN:
+        if self._is_over or self.trouble is not None or os.getpid() != self._process or backend.name() not in backend.KNOWN:
             return
         if model not in self._followed:
             if len(self._followed) >= MOST_TRAININGS:

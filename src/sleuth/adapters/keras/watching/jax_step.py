@@ -46,6 +46,7 @@ class JaxStep:
         def step(state: Any, data: Any) -> Any:
             looks = watching.trouble is None and (watching.pace.looks_at(watching.steps) or watching.guard.every_gradient)
             began = time.perf_counter()
+            watching.fed(data)
             first = self._before(state, data) if looks else None
             own = time.perf_counter() - began
             try:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from sleuth.adapters.keras import backend
-from sleuth.adapters.keras.places import compiled_at, made_at
+from sleuth.adapters.keras.places import Spot, compiled_at, made_at, spot_now
 from sleuth.core.observation import Optimiser
 
 
@@ -58,6 +58,33 @@ class Optimisers:
             passes=max(passes - known[3], 1) if known and passes else 0,
             location=made_at(optimiser) or compiled_at(self._model),
         )
+
+
+class Given:
+    """Which variables were ever handed to an optimiser: a step of one's own need not give it all that could be trained."""
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        self._known: set[tuple[int, int, int]] = set()
+        self._given: set[int] = set()
+        self._could: set[int] = set()
+        self.spot: Spot | None = None  # where fewer were given than could be
+
+    def note(self, variables: list[Any]) -> None:
+        """Cheap where they are those of an earlier step."""
+        key = (len(variables), id(variables[0]), id(variables[-1])) if variables else (0, 0, 0)
+        if key in self._known:
+            return
+        self._known.add(key)
+        self._given.update(map(id, variables))
+        could = {id(v) for v in self._model.trainable_variables}
+        self._could |= could
+        if not could <= {id(v) for v in variables}:
+            self.spot = spot_now()
+
+    def left_out(self) -> set[int]:
+        """By their ids: they could be trained then, can be now, and nobody was given them."""
+        return {id(v) for v in self._model.trainable_variables} & self._could - self._given if self._given else set()
 
 
 def _slots(optimiser: Any) -> list[Any]:

@@ -93,6 +93,7 @@ class TorchStep:
             self._listened.close()
             scale = self._scale(optimiser)
             self._watching.optimisers.meet(optimiser)
+            self._watching.given.note(variables)
             self._watching.about_to_step(self._losses, scale, grads, variables)
             found = self._gradients(grads, variables) if self._hearing is not None else None
             before = self._weights() if self._hearing is not None else []
@@ -136,6 +137,7 @@ class TorchStep:
 
         def train(data: Any) -> Any:
             watching.is_weighted |= _is_weighted(data)
+            watching.fed(data[0])
             steps = watching.steps
             try:
                 logs = plain(data)

@@ -17,15 +17,19 @@ from sleuth.adapters.keras.anatomy import trainable
 from sleuth.adapters.keras.describing import describe, rate_of, settings
 from sleuth.adapters.keras.patching import replaced
 from sleuth.adapters.keras.places import compiled_at, noted
+from sleuth.adapters.keras.watching.batches import Batches, Described
 from sleuth.adapters.keras.watching.calls import Calls
+from sleuth.adapters.keras.watching.feeding import Fed
+from sleuth.adapters.keras.watching.keeping import Keeper
+from sleuth.adapters.keras.watching.lines import Lines
 from sleuth.adapters.keras.watching.memory import Readings
 from sleuth.adapters.keras.watching.modes import ModeHearing
-from sleuth.adapters.keras.watching.optimisers import Optimisers
+from sleuth.adapters.keras.watching.optimisers import Given, Optimisers
 from sleuth.adapters.keras.watching.pace import Pace
 from sleuth.adapters.keras.watching.record import Look, Record, number
-from sleuth.adapters.keras.watching.waits import Waits
 from sleuth.core.adapter import Watching
 from sleuth.core.guard import Alarm, Guard
+from sleuth.core.kept import Kept
 from sleuth.core.observation import Evaluation, Modes, NotFinite, Observation, Split
 from sleuth.core.subject import Subject
 
@@ -37,7 +41,14 @@ OURS = "__sleuth_watched__"
 
 class KerasWatching(Watching):
     def __init__(
-        self, model: Any, optimisers: Sequence[Any] = (), *, every: int | None, overhead: float, guard: Guard | None = None
+        self,
+        model: Any,
+        optimisers: Sequence[Any] = (),
+        *,
+        every: int | None,
+        overhead: float,
+        guard: Guard | None = None,
+        keeps: bool = False,
     ) -> None:
         backend.require_known()
         self.model = model
@@ -47,11 +58,14 @@ class KerasWatching(Watching):
         self.own_seconds, self.steps, self.looks, self.dropped = 0.0, 0, 0, 0
         self.trouble, self.remarks = None, ()
         self.is_weighted = False  # the training's loss counts samples differently: validation is not to be compared with it
-        self._waiting: deque[Record | Observation] = deque()
+        self._waiting: deque[Record | Described | Observation] = deque()
         self._bytes = 0
         self._lr: float | None = None
         self.calls = Calls(self._waiting, lambda: self.steps)  # type: ignore[arg-type]
-        self._waits, self._memory, self.optimisers = Waits(), Readings(self._waiting), Optimisers(model)  # type: ignore[arg-type]
+        self._fed, self._memory, self.optimisers = Fed(), Readings(self._waiting), Optimisers(model)  # type: ignore[arg-type]
+        self._batches, self.lines = Batches(), Lines(model, self._waiting, lambda: self.steps)  # type: ignore[arg-type]
+        self.given = Given(model)
+        self._keeper = Keeper(model, self._fed, lambda: self.steps) if keeps else None
         self._mode: Modes | None = None
         self._training = True
         self._held: frozenset[int] = frozenset()
@@ -85,7 +99,10 @@ class KerasWatching(Watching):
         self._patches.enter_context(replaced(keras.Model, "make_train_function", making))
         self._patches.enter_context(replaced(keras.callbacks.CallbackList, "on_epoch_end", ending))
         self._patches.enter_context(noted())
-        self._patches.enter_context(self._waits.listening())
+        self._patches.enter_context(self._fed.listening())
+        self._patches.enter_context(self.lines.listening())
+        if self._keeper is not None:
+            self._patches.enter_context(self._keeper.listening())
         self._prepare()
         if self.model.train_function is not None:
             self.take_over()
@@ -104,11 +121,26 @@ class KerasWatching(Watching):
     def close(self) -> None:
         self._open = False
         self._patches.close()
+        self._note_batches(self._batches.told())
+        self._note_left_out()
         self.calls.closed(self.steps)
         self._memory.close()
         if self._plain is not None and getattr(self.model.train_function, OURS, None) is self:
             self.model.train_function = self._plain
         self._plain = None
+
+    def _note_left_out(self) -> None:
+        left = self.given.left_out()
+        if not left:
+            return
+        try:
+            found = describe(Subject(self.model, None, optimizer=self.optimiser))
+            paths = {held.path for held in trainable(self.model) if id(held.variable) in left}
+            parameters = tuple(replace(p, optimised=False) if p.path in paths else p for p in found.parameters)
+            self._waiting.append(replace(found, parameters=parameters))
+            self.lines.left_out(self.given.spot)
+        except Exception as error:
+            self.give_up(error)
 
     def take_over(self) -> None:
         """From now on our function takes the steps; it calls what Keras made, or the same with more results."""
@@ -127,6 +159,9 @@ class KerasWatching(Watching):
         try:
             if self.optimiser is not None:
                 self.optimisers.meet(self.optimiser)
+                self.lines.begun_by(self.optimiser)
+            if self._keeper is not None:
+                self._keeper.begin(self.optimiser)
             subject = Subject(self.model, None, optimizer=self.optimiser)
             self._waiting += [describe(subject), settings(subject)]
         except Exception as error:
@@ -171,6 +206,25 @@ class KerasWatching(Watching):
         if self._mode is None or replace(found, step=self._mode.step) != self._mode:
             self._mode = found
             self._waiting.append(found)
+
+    def fed(self, data: Any) -> None:
+        """A step is about to be taken on this batch."""
+        try:
+            if not self._batches.is_over:
+                self._note_batches(self._batches.note(self.steps, data))
+            self.lines.fed_by(self._fed.reader)
+        except Exception as error:
+            self.give_up(error)
+        if self._keeper is not None:
+            self._keeper.hear(self._keeper.trained_on, data)
+
+    def _note_batches(self, found: Described | None) -> None:
+        if found is not None:
+            self._waiting.append(found)
+
+    def take_kept(self) -> Kept | None:
+        keeper, self._keeper = self._keeper, None
+        return None if keeper is None or self.trouble is not None else keeper.kept()
 
     def holds(self, variables: Sequence[Any]) -> bool:
         """Are some of them this model's?"""
@@ -217,13 +271,15 @@ class KerasWatching(Watching):
         scale: float = 1.0,
     ) -> None:
         """A step is over."""
+        if self._keeper is not None and not self.steps:
+            self._keeper.first_losses, self._keeper.scale = tuple(losses), scale
         began, now = self._began, time.perf_counter()
         self._began = now
         lane, told = self.optimisers.stepping(
             self.optimiser if optimiser is None else optimiser,
             list(variables) or self.model.trainable_variables,
             self.steps,
-            self._waits.passes,
+            self._fed.passes,
         )
         if told is not None:
             self._waiting.append(told)
@@ -232,7 +288,7 @@ class KerasWatching(Watching):
             self.steps,
             tuple(losses),
             self._lr,
-            {"step": now - began, **self._waits.taken()},
+            {"step": now - began, **self._fed.taken()},
             look,
             compiled_at(self.model),
             calls,
@@ -241,7 +297,7 @@ class KerasWatching(Watching):
             self._training,
             scale,
         )
-        self._memory.after_step(self.steps, self._waits.passes)
+        self._memory.after_step(self.steps, self._fed.passes)
         self.pace.ended(self.steps, now - began, looked=look is not None, own_seconds=own_seconds)
         self.own_seconds += own_seconds
         self.looks += look is not None
@@ -277,11 +333,13 @@ class KerasWatching(Watching):
             if isinstance(waiting, Record):
                 self._bytes -= 0 if waiting.look is None else waiting.look.bytes
                 found += self._observed(waiting)
+            elif isinstance(waiting, Described):
+                found += self._observed(waiting)
             else:
                 found.append(waiting)
         return found
 
-    def _observed(self, record: Record) -> list[Observation]:
+    def _observed(self, record: Record | Described) -> list[Observation]:
         try:
             return list(record.observations())
         except Exception as error:

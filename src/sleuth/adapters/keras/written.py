@@ -1,0 +1,85 @@
+"""Lines that are read off the user's source: of a function that Keras calls, of a name that is handed over."""
+
+import ast
+import functools
+import inspect
+import linecache
+import textwrap
+from types import CodeType, FunctionType, MethodType
+from typing import Any
+
+from sleuth.adapters.keras.places import Spot
+from sleuth.core.location import Location, locate
+from sleuth.core.place import is_users
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def code_of(thing: Any) -> CodeType | None:
+    """Of a function of the user's own, or of an object that can be called like one."""
+    while isinstance(thing, functools.partial):
+        thing = thing.func
+    plain = thing if isinstance(thing, FunctionType | MethodType) else inspect.getattr_static(thing, "__call__", None)
+    code = getattr(inspect.unwrap(plain), "__code__", None) if callable(plain) else None
+    return code if isinstance(code, CodeType) and is_users(code.co_filename) else None
+
+
+def answer_line(thing: Any) -> Location | None:
+    """Where a function of the user's makes its answer: at its one `return`, else where it begins."""
+    code = code_of(thing)
+    if code is None:
+        return None
+    try:
+        lines, first = inspect.getsourcelines(code)
+        tree = ast.parse(textwrap.dedent("".join(lines)))
+    except (OSError, TypeError, SyntaxError):  # typed in, or a lambda in the middle of a call
+        return locate(code.co_filename, code.co_firstlineno)
+    found = [node.lineno for node in ast.walk(tree) if isinstance(node, ast.Return)]
+    return locate(code.co_filename, first - 1 + found[0] if len(found) == 1 else code.co_firstlineno)
+
+
+def method_line(thing: Any, name: str) -> Location | None:
+    """Where a class of the user's own begins this method."""
+    method = getattr(type(thing), name, None)
+    code = getattr(inspect.unwrap(method), "__code__", None) if callable(method) else None
+    return locate(code.co_filename, code.co_firstlineno) if code is not None and is_users(code.co_filename) else None
+
+
+def given_line(spot: Spot, place: int, word: str) -> Location | None:
+    """Where what is handed over at this call was chosen: the last line before it that gives the name its value, else the call."""
+    call, scope = _call_at(spot)
+    value = None if call is None else _argument(call, place, word)
+    here = spot.location
+    if not isinstance(value, ast.Name) or scope is None or here is None:
+        return here
+    assigned = [
+        node.lineno
+        for node in ast.walk(scope)
+        if isinstance(node, ast.Assign) and node.lineno < here.line
+        if any(isinstance(target, ast.Name) and target.id == value.id for target in node.targets)
+    ]
+    return locate(here.file, max(assigned)) if assigned else here
+
+
+def _argument(call: ast.Call, place: int, word: str) -> ast.expr | None:
+    named = next((k.value for k in call.keywords if k.arg == word), None)
+    if named is not None or place < len(call.args):
+        return named or call.args[place]
+    # apply_gradients(zip(gradients, variables))
+    pairs = call.args[0] if len(call.args) == 1 else None
+    return pairs.args[place] if isinstance(pairs, ast.Call) and place < len(pairs.args) else None
+
+
+def _call_at(spot: Spot) -> tuple[ast.Call | None, ast.AST | None]:
+    """The call that was going on there, and the function it stands in, or the file."""
+    try:
+        tree = ast.parse("".join(linecache.getlines(spot.code.co_filename)))
+    except (SyntaxError, ValueError):  # the file was changed since it was loaded
+        return None, None
+    positions = list(spot.code.co_positions())
+    wanted = positions[spot.instruction // 2] if spot.instruction // 2 < len(positions) else None
+    functions = [n for n in ast.walk(tree) if isinstance(n, Function) and n.name == spot.code.co_name]
+    scope = next((n for n in functions if spot.code.co_firstlineno in (n.lineno, *(d.lineno for d in n.decorator_list))), None)
+    calls = [n for n in ast.walk(scope or tree) if isinstance(n, ast.Call)]
+    span = [n for n in calls if (n.lineno, n.end_lineno, n.col_offset, n.end_col_offset) == wanted]
+    return (span[-1] if span else None), scope or tree
