@@ -14,11 +14,12 @@ from sleuth.core.subject import Subject
 from sleuth.core.trial import Alignment, Overlap
 from sleuth.instruments.graph import drawing_of
 from sleuth.probes.examination import run_probe
-from sleuth.probes.gathering import gather
+from sleuth.probes.gathering import Gathered, gather
 from sleuth.probes.late import drift, late_alignment
 from sleuth.probes.probe import Lab, Probe, all_probes
 from sleuth.probes.sequence import PROBES as OF_THE_ORDER
 from sleuth.probes.sequence import Sequenced
+from sleuth.probes.sources import whole_batches
 from sleuth.probes.telling_apart import validation_of
 
 # These would need the user's own loader: its workers, its second pass, the size of its batches.
@@ -95,7 +96,7 @@ class Aftermath:
     def _pass_on(self, observation: Observation, emit: Emit) -> None:
         match observation:
             case Batch():
-                new = observation.split is Split.VALIDATION
+                new = observation.split is Split.VALIDATION or not self._was_seen(Batch)
             case Absent():
                 new = not self._has(observation.what)
             case Overlap() if self._validation is not None and self._validation.unsure:
@@ -134,7 +135,17 @@ class Aftermath:
             came = None if validation is None else [p.parts.raw for p in validation.passed]
             return replace(self._kept.subject, train=[p.parts.raw for p in train.passed], validation=came, split=lambda raw: raw)
         arrays = None if validation is None else validation.arrays
+        if self._kept.batch_size is not None:
+            return self._of_one_size(self._kept.batch_size, train, validation)
         return replace(self._kept.subject, train=train.arrays, validation=arrays, split=train.form)
+
+    def _of_one_size(self, size: int, train: Gathered, validation: Gathered | None) -> Subject:
+        sets = [None if found is None else whole_batches(found.arrays, size) for found in (train, validation)]
+        # Fewer samples than one batch has: some came twice in it.
+        learned = sets[0] or [p.parts.raw for p in train.passed]
+        asked = None if validation is None else sets[1] or [p.parts.raw for p in validation.passed]
+        split = train.form if sets[0] else lambda raw: raw
+        return replace(self._kept.subject, train=learned, validation=asked, split=split)
 
     @property
     def _is_complete(self) -> bool:

@@ -36,8 +36,6 @@ def _followed(lab: Lab, adapter: Traces) -> Flow:
     """On a few samples; on all of them where the model wants all, such as the nodes of one graph."""
     try:
         return adapter.flow(lab.bench, _few(lab, SAMPLES))
-    except Unsupported:
-        raise
     except Exception:
         return adapter.flow(lab.bench, lab.batch)
 

@@ -40,6 +40,12 @@ class ArrayBatches:
             yield dict(zip(self._names, batch, strict=True)) if self._names else batch
 
 
+def whole_batches(arrays: Any, size: int) -> list[Any]:
+    """As many as there are, for a model that takes batches of one size only."""
+    batches = ArrayBatches(arrays if isinstance(arrays, tuple) else (arrays,), size)
+    return [batch for batch in batches if len(batch[0]) == size]
+
+
 def open_source(given: Any, adapter: Adapter, name: str) -> Source:
     if given is None:
         raise UnusableInput(f"{name} is None; give {WANTED}.")

@@ -43,7 +43,7 @@ def loss_calls(bench: "JaxBench", batch: Parts, trace: Trace, found: Operations,
     sides = [("output", slot, values[slot]) for slot in outputs]
     arguments = [_argument(role, array, slot, found) for role, slot, array in sides]
     arguments += [_argument("target", array, None, found) for _, array in leaves(batch.target, is_array)]
-    place = _location(bench, heard)
+    place = _location(bench, heard) if heard else _compared_at(trace, outputs) or _location(bench, heard)
     yield LossCall(
         name=heard[0].operation.name if len(heard) == 1 else _name(bench),
         family=family,
@@ -137,6 +137,19 @@ def _broadcast(output: Any, target: Any) -> tuple[int, ...] | None:
 def _name(bench: "JaxBench") -> str:
     thing = bench.subject.loss or bench.subject.step
     return getattr(thing, "__name__", type(thing).__name__)
+
+
+def _compared_at(trace: Trace, outputs: list[int]) -> Location | None:
+    """The first line of the user's own that does something with the answers."""
+    known = set(outputs)
+    for entry in trace.tape.entries:
+        taken = {trace.real(atom) for atom in entry.inputs if isinstance(atom, int)}
+        if entry.name == "name" or taken.isdisjoint(known) or known & set(entry.outputs):
+            continue
+        if entry.location is not None:
+            return entry.location
+        known |= set(entry.outputs)
+    return None
 
 
 def _location(bench: "JaxBench", heard: list[Made]) -> Location | None:

@@ -23,7 +23,7 @@ class JaxWatches(Discovers, Explains, Watches, WrapsSteps):
         guard: Guard | None = None,
         keeps: bool = False,
     ) -> Watching:
-        return JaxWatching(model, optimisers, every=every, overhead=overhead, guard=guard)
+        return JaxWatching(model, optimisers, every=every, overhead=overhead, guard=guard, keeps=keeps)
 
     def discover(self, begin: Callable[[Discovered], Attended], *, steps: int | None = None) -> Discovering:
         return JaxDiscovery(begin, steps)

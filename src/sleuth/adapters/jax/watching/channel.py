@@ -1,12 +1,13 @@
 """What a second executable returns beside the user's own result: statistics, and what each row of them speaks of."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from sleuth.adapters.jax.watching.inside import Story, Telling
+from sleuth.adapters.jax.watching.learned import Learned
 from sleuth.adapters.jax.watching.measuring import changes, measure
 from sleuth.adapters.jax.watching.naming import STATES, Path, is_weight, leaves_of, name_of, weight_places
 
@@ -35,6 +36,7 @@ class Part:
     places: tuple[int, ...] = ()  # of the weights among the inputs of the step
     loss: Path | None = None  # of the loss in what the step returns
     single: bool = False  # by one array alone, and not the first of several arguments: by its input, it may be
+    times: int = 0  # rounds of the loop that it is taken in; 0: in none
 
     @property
     def is_gradient(self) -> bool:
@@ -52,14 +54,16 @@ class Channel:
     count: Any = None  # of the steps that the optimiser remembers
     telling: Telling | None = None
     story: Story | None = None  # of what was said inside
+    passed: tuple[Any, ...] = ()  # what the function was given that the first gradient is taken of
+    learned: Learned | None = None  # that function
 
-    def tree_flatten(self) -> tuple[tuple[Any, ...], tuple[tuple[Part, ...], Story | None]]:
-        return (self.values, self.lr, self.count, self.telling), (self.parts, self.story)
+    def tree_flatten(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        return (self.values, self.lr, self.count, self.telling, self.passed), (self.parts, self.story, self.learned)
 
     @classmethod
-    def tree_unflatten(cls, static: tuple[tuple[Part, ...], Story | None], children: tuple[Any, ...]) -> "Channel":
-        values, lr, count, telling = children
-        return cls(static[0], values, lr, count, telling, static[1])
+    def tree_unflatten(cls, static: tuple[Any, ...], children: tuple[Any, ...]) -> "Channel":
+        values, lr, count, telling, passed = children
+        return cls(static[0], values, lr, count, telling, static[1], passed, static[2])
 
 
 @dataclass
@@ -80,6 +84,8 @@ class Collector:
         self.lr: Any = next((leaf for path, leaf in inputs if _is_rate(path, leaf)), None)
         self.count: Any = next((leaf for path, leaf in inputs if _is_count(path, leaf)), None)
         self._told: tuple[Story, Telling] | None = None
+        self._learned: tuple[Learned, list[Any]] | None = None
+        self.optimiser: Any = None  # whose updates are applied
         self.out_of_reach = 0
 
     def gradient(self, lane: Lane, weights: list[Any], loss: Any, gradients: list[Any], *, single: bool) -> None:
@@ -92,6 +98,11 @@ class Collector:
         if self._told is None and self._reaches(jax.tree_util.tree_leaves(told[1])):
             self._told = told
 
+    def learn(self, found: tuple[Learned, list[Any]] | None) -> None:
+        """The function of the first gradient, and what it was given."""
+        if found is not None and self._learned is None and self._reaches(found[1]):
+            self._learned = found
+
     def update(self, lane: Lane, before: list[Any], after: list[Any]) -> None:
         if self._reaches(after):
             self._heard.append(Heard(Part(UPDATE, lane), None, changes(before, after)))
@@ -101,10 +112,23 @@ class Collector:
         for part, values, loss in zip(channel.parts, channel.values, inner, strict=True):
             if not self._reaches([value for value in values if value is not None]):
                 continue
-            outer = Part(part.kind, part.lane, single=part.single)
+            outer = Part(part.kind, part.lane, single=part.single, times=part.times)
             self._heard.append(Heard(outer, loss, measured=values))
         if channel.story is not None and channel.telling is not None:
             self.inside((channel.story, channel.telling))
+        if channel.learned is not None:
+            self.learn((channel.learned, list(channel.passed)))
+
+    def scanned(self, channel: Channel, losses: tuple[Any, ...]) -> None:
+        """Of a loop, whose rounds stand along the first axis of everything. `losses`: as the user has them."""
+        for part, values, loss in zip(channel.parts, channel.values, losses, strict=True):
+            known = [value for value in values if value is not None]
+            if known and self._reaches(known):
+                places = weight_places(part.lane.names, _like(part.lane), self._inputs) if part.kind == GRADIENT else ()
+                outer = replace(part, places=places, times=int(known[0].shape[0]))
+                self._heard.append(Heard(outer, loss if loss is not None else values[0], measured=values))
+        if channel.learned is not None:
+            self.learn((channel.learned, list(channel.passed)))
 
     def channel(self, output: Any) -> Channel:
         raw = [array for heard in self._heard for array in heard.arrays]
@@ -113,10 +137,7 @@ class Collector:
             sizes, counts = measure(jax.lax.optimization_barrier(raw))
         values, begin = [], 0
         places = {id(leaf): path for path, leaf in reversed(leaves_of(output))}
-        parts = tuple(
-            Part(h.part.kind, h.part.lane, h.part.places, places.get(id(h.loss)) if h.loss is not None else None, h.part.single)
-            for h in self._heard
-        )
+        parts = tuple(replace(h.part, loss=places.get(id(h.loss)) if h.loss is not None else None) for h in self._heard)
         for heard in self._heard:
             if heard.measured is not None:
                 values.append(heard.measured)
@@ -127,7 +148,8 @@ class Collector:
         if not parts:
             return Channel(parts, tuple(values))
         story, telling = (None, None) if self._told is None else self._told
-        return Channel(parts, tuple(values), self.lr, self.count, telling, story)
+        known, passed = (None, []) if self._learned is None else self._learned
+        return Channel(parts, tuple(values), self.lr, self.count, telling, story, tuple(passed), known)
 
     def _reaches(self, leaves: list[Any]) -> bool:
         """Of this very trace, or plain values."""
@@ -145,6 +167,10 @@ def lane_of(tree: Any) -> tuple[Lane, list[Any], list[bool]]:
     names = tuple(name_of(path) for path, _ in weights)
     lane = Lane(names, tuple(tuple(w.shape) for _, w in weights), tuple(str(w.dtype) for _, w in weights))
     return lane, [leaf for _, leaf in weights], chosen
+
+
+def _like(lane: Lane) -> list[Any]:
+    return [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in zip(lane.shapes, lane.dtypes, strict=True)]
 
 
 def _is_count(path: Path, leaf: Any) -> bool:

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 
 from sleuth.adapters.jax.watching.channel import Lane
 from sleuth.adapters.jax.watching.hub import HUB
+from sleuth.adapters.jax.watching.models import model_of
 from sleuth.core.adapter import Attended, Discovered, Discovering
 from sleuth.core.errors import EnoughSteps
 
@@ -36,14 +37,14 @@ class JaxDiscovery(Discovering):
         if HUB.discoverer is self:
             HUB.discover(None)
 
-    def begin(self, lane: Lane, weights: list[Any] | None) -> "Watcher | None":
+    def begin(self, lane: Lane, weights: list[Any] | None, optimiser: Any = None) -> "Watcher | None":
         if self.trouble is not None:
             return None
         if len(self._attended) >= MOST_TRAININGS:
             self.missed += 1
             return None
         before = len(HUB.watchers)
-        self._attended.append(self._begin(Discovered(tree_of(lane, weights), (), "model")))
+        self._attended.append(self._begin(_discovered(lane, weights, optimiser)))
         watcher = HUB.watchers[before]
         watcher.most_steps = self._leave_when_enough
         return watcher
@@ -55,6 +56,14 @@ class JaxDiscovery(Discovering):
         steps = sum(attended.steps for attended in self._attended)
         if self._most_steps is not None and os.getpid() == self._process and steps >= self._most_steps:
             raise EnoughSteps
+
+
+def _discovered(lane: Lane, weights: list[Any] | None, optimiser: Any) -> Discovered:
+    known = model_of(weights)
+    if known is not None:
+        model, its = known
+        return Discovered(model, () if its is None else (its,), type(model).__name__)
+    return Discovered(tree_of(lane, weights), () if optimiser is None else (optimiser,), "model")
 
 
 def tree_of(lane: Lane, weights: Sequence[Any] | None) -> dict[str, Any]:

@@ -41,6 +41,8 @@ class Compiled:
         self.owners: list[Watcher | None] = []  # of each part
         self.runs = {True: 0, False: 0}  # with statistics, and without
         self.first: Any = None  # what its first call returned, until somebody wants to know
+        self.first_given: Arguments | None = None  # and what it was given
+        self.optimiser: Any = None  # whose updates it applies, where that was told
         self._forms: dict[Any, SecondForm] = {}
         self._dynamic: tuple[bool, ...] = ()
         self._strange = 0
@@ -150,6 +152,7 @@ class Compiled:
             HEARING.collector = collector = Collector(inputs)
             try:
                 output = fun(*args, **kwargs)
+                self.optimiser = collector.optimiser or self.optimiser
                 return output, collector.channel(output)
             finally:
                 HEARING.collector, HEARING.marked = outer, marked

@@ -10,14 +10,20 @@ import jax
 
 from sleuth.adapters.jax.watching.channel import Collector, Lane, lane_of
 from sleuth.adapters.jax.watching.inside import Inside
+from sleuth.adapters.jax.watching.makers import optimiser_in_use
+from sleuth.adapters.jax.watching.naming import users_line
 
 
 class Listener(Protocol):
     """Told of what is computed at once, without a compiled step around it."""
 
-    def eager_gradient(self, lane: Lane, weights: list[Any], loss: Any, gradients: list[Any], *, single: bool) -> None: ...
+    def eager_gradient(
+        self, lane: Lane, weights: list[Any], loss: Any, gradients: list[Any], *, single: bool, taken: Any = None
+    ) -> None: ...
 
-    def eager_update(self, lane: Lane, before: list[Any], after: list[Any]) -> None: ...
+    def eager_update(
+        self, lane: Lane, before: list[Any], after: list[Any], optimiser: Callable[[], Any] = lambda: None
+    ) -> None: ...
 
     def failed(self, error: Exception) -> None: ...
 
@@ -47,7 +53,7 @@ def make_value_and_grad(plain: Callable[..., Any], listener: Listener) -> Callab
             take = taken if inside is None else plain(inside.function, argnums, has_aux, **options)
             value, gradients = result = _taken(take, args, kwargs)
             loss = value[0] if has_aux else value
-            _heard_gradient(listener, args, argnums, loss, gradients)
+            _heard_gradient(listener, args, argnums, loss, gradients, (fun, args, kwargs, argnums))
             if inside is not None:
                 _heard_inside(listener, inside, args, argnums)
             _speak_up(listener, loss)
@@ -74,7 +80,7 @@ def make_grad(plain: Callable[..., Any], both: Callable[..., Any], listener: Lis
             take = taken if inside is None else both(inside.function, argnums, has_aux, **options)
             value, gradients = _taken(take, args, kwargs)
             loss = value[0] if has_aux else value
-            _heard_gradient(listener, args, argnums, loss, gradients)
+            _heard_gradient(listener, args, argnums, loss, gradients, (fun, args, kwargs, argnums))
             if inside is not None:
                 _heard_inside(listener, inside, args, argnums)
             _speak_up(listener, loss)
@@ -159,7 +165,7 @@ def _quietly(function: Callable[..., None]) -> Callable[..., None]:
 
 
 @_quietly
-def _heard_gradient(listener: Any, args: tuple[Any, ...], argnums: Any, loss: Any, gradients: Any) -> None:
+def _heard_gradient(listener: Any, args: tuple[Any, ...], argnums: Any, loss: Any, gradients: Any, taken: Any = None) -> None:
     traced = isinstance(loss, jax.core.Tracer)
     if HEARING.collector is None and traced:
         if HEARING.marked is not None:
@@ -171,8 +177,10 @@ def _heard_gradient(listener: Any, args: tuple[Any, ...], argnums: Any, loss: An
     if not weights:
         return
     single = len(weights) == 1 and (argnums not in (0, (0,)) or len(args) < 2)
-    told = listener.eager_gradient if HEARING.collector is None else HEARING.collector.gradient
-    told(lane, weights, loss, flat, single=single)
+    if HEARING.collector is None:
+        listener.eager_gradient(lane, weights, loss, flat, single=single, taken=taken)
+    else:
+        HEARING.collector.gradient(lane, weights, loss, flat, single=single)
 
 
 def _heard_inside(listener: Any, inside: Inside, args: tuple[Any, ...], argnums: Any) -> None:
@@ -182,8 +190,10 @@ def _heard_inside(listener: Any, inside: Inside, args: tuple[Any, ...], argnums:
         return
     by = args[argnums] if isinstance(argnums, int) else tuple(args[i] for i in argnums)
     outer, HEARING.busy = HEARING.busy, True
+    lane = lane_of(by)[0]
     try:
-        told = inside.told(lane_of(by)[0].paths)
+        told = inside.told(lane.paths)
+        collector.learn(inside.learned(lane.names, users_line()))
     finally:
         HEARING.busy = outer
     if told is not None:
@@ -198,8 +208,9 @@ def _heard_update(listener: Any, params: Any, after: Any) -> None:
         return
     if HEARING.collector is not None:
         HEARING.collector.update(lane, before, changed)
+        HEARING.collector.optimiser = HEARING.collector.optimiser or optimiser_in_use()
     elif any(isinstance(leaf, jax.core.Tracer) for leaf in changed):
         if HEARING.marked is not None:
             HEARING.marked.has_parts = True
     else:
-        listener.eager_update(lane, before, changed)
+        listener.eager_update(lane, before, changed, optimiser_in_use)

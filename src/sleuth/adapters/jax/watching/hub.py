@@ -11,9 +11,11 @@ from sleuth.adapters.jax.watching.channel import GRADIENT, Channel, Lane, Part
 from sleuth.adapters.jax.watching.executables import Arguments, Compiled, leaf_at
 from sleuth.adapters.jax.watching.hearing import HEARING
 from sleuth.adapters.jax.watching.measuring import measure_changes, measure_now
+from sleuth.adapters.jax.watching.naming import users_line
+from sleuth.adapters.jax.watching.passing import Taken
 from sleuth.adapters.jax.watching.patches import Patches
+from sleuth.adapters.jax.watching.scanning import one_of
 from sleuth.core.observation import Call
-from sleuth.core.place import current_location
 
 if TYPE_CHECKING:
     from sleuth.adapters.jax.watching.watcher import Watcher
@@ -26,7 +28,7 @@ COMBINED = (
 
 
 class Discoverer(Protocol):
-    def begin(self, lane: Lane, weights: list[Any] | None) -> "Watcher | None": ...
+    def begin(self, lane: Lane, weights: list[Any] | None, optimiser: Any = None) -> "Watcher | None": ...
 
     def give_up(self, error: Exception) -> None: ...
 
@@ -68,13 +70,13 @@ class Hub:
         if self.discoverer is not None:
             self.discoverer.give_up(error)
 
-    def owner(self, part: Part, weights: list[Any] | None) -> "Watcher | None":
+    def owner(self, part: Part, weights: list[Any] | None, optimiser: Any = None) -> "Watcher | None":
         for watcher in self.watchers:
             if watcher.takes(part):
                 return watcher
         if self.discoverer is None or part.single or not part.is_gradient:
             return None
-        return self.discoverer.begin(part.lane, weights)
+        return self.discoverer.begin(part.lane, weights, optimiser)
 
     # Compiled functions.
 
@@ -93,6 +95,7 @@ class Hub:
         finally:
             HEARING.marked = outer
         step.first = output if step.has_parts else None
+        step.first_given = (args, kwargs) if step.has_parts else None
         if not step.has_parts:
             self._called(args, kwargs)
         return output
@@ -113,6 +116,7 @@ class Hub:
         timed = step.runs[looked] > 0 and owner.pace.wants_time(looked=looked)
         if timed:
             jax.block_until_ready(given)
+        self._keep(step, given)
         called = time.perf_counter()
         output, channel = step.run(given, look=looked)
         if timed:
@@ -145,17 +149,36 @@ class Hub:
     def _find_owners(self, step: Compiled, given: Arguments) -> None:
         step.owners = []
         for part in step.parts:  # in their order: an update belongs to whoever has the gradient
-            owner = self.owner(part, _weights(part, given))
+            owner = self.owner(part, _weights(part, given), step.optimiser)
             if owner is not None and part.is_gradient:
                 owner.begin(part.lane, step.order[part])
-                owner.tripwire.found.append(Call("step", owner.steps, current_location()))
+                owner.tripwire.found.append(Call("step", owner.steps, users_line()))
             step.owners.append(owner)
         if step.first is not None:  # it was called before anything was known of it
             first, step.first = step.first, None
+            before, step.first_given = step.first_given, None
+            self._keep(step, before)
             self._note(step, None, first, None)
+
+    def _keep(self, step: Compiled, given: Arguments | None) -> None:
+        """Before the step is run."""
+        owner = next((owner for owner in step.owners if owner is not None), None)
+        if owner is None or owner.passing is None or given is None:
+            return
+        try:
+            owner.optimiser = owner.optimiser or step.optimiser
+            owner.passing.take(owner.coming, step, given)
+        except Exception as error:
+            owner.say(f"what passed by was not kept: {type(error).__name__}: {error}")
+            owner.passing = None
 
     def _note(self, step: Compiled, given: Arguments | None, output: Any, channel: Channel | None) -> None:
         try:
+            rounds = max((part.times for part in step.parts), default=0)
+            for number in range(rounds):
+                self._note_round(step, given, output, channel, number, rounds)
+            if rounds:
+                return
             for number, (owner, part) in enumerate(zip(step.owners, step.parts, strict=True)):
                 if owner is None:
                     continue
@@ -172,20 +195,45 @@ class Hub:
         except Exception as error:
             self.failed(error)
 
+    def _note_round(
+        self, step: Compiled, given: Arguments | None, output: Any, channel: Channel | None, at: int, rounds: int
+    ) -> None:
+        """One step of those that a loop inside the compiled function takes."""
+        for number, (owner, part) in enumerate(zip(step.owners, step.parts, strict=True)):
+            if owner is None or not part.times:
+                continue
+            loss, *measured = (None, None) if channel is None else channel.values[number]
+            look = tuple(one_of(value, at) for value in measured) if channel is not None else None
+            if not part.is_gradient:
+                owner.update(part.lane, look)
+                continue
+            if channel is None and part.loss is not None:
+                loss = leaf_at(output, part.loss)
+            owner.rounds = rounds
+            owner.gradient(part.lane, one_of(loss, at), look, lambda: None)
+            if at == rounds - 1:
+                owner.remember(one_of(loss, at), step, given)
+
     # What is computed at once, without a compiled step around it.
 
-    def eager_gradient(self, lane: Lane, weights: list[Any], loss: Any, gradients: list[Any], *, single: bool) -> None:
+    def eager_gradient(
+        self, lane: Lane, weights: list[Any], loss: Any, gradients: list[Any], *, single: bool, taken: Taken | None = None
+    ) -> None:
         part = Part(GRADIENT, lane, single=single)
         owner = self.owner(part, weights)
         if owner is None:
             return
         owner.begin(lane, list(range(len(lane.names))))
         look = measure_now([*gradients, *weights]) if owner.is_due(part) else None
+        if owner.passing is not None and taken is not None:
+            owner.passing.take_eager(owner.coming, taken, lane.names)
         owner.gradient(lane, loss, look, lambda: weights)
 
-    def eager_update(self, lane: Lane, before: list[Any], after: list[Any]) -> None:
+    def eager_update(self, lane: Lane, before: list[Any], after: list[Any], optimiser: Callable[[], Any] = lambda: None) -> None:
         owner = next((w for w in self.watchers if w.knows(lane)), None)
         if owner is not None:
+            if owner.optimiser is None and owner.steps == 0:
+                owner.optimiser = optimiser()
             owner.update(lane, measure_changes(before, after) if owner.is_looking(lane) else None)
 
     def speak_up(self) -> None:

@@ -13,6 +13,7 @@ from jax.extend.core import jaxpr_as_fun
 from sleuth.adapters.jax.marking import Marks
 from sleuth.adapters.jax.operations import Made, Operations
 from sleuth.adapters.jax.tape import Tape
+from sleuth.adapters.jax.watching.learned import Learned, learned
 from sleuth.adapters.jax.watching.measuring import measure
 from sleuth.adapters.jax.words import LOSSES
 from sleuth.core.activation import ENDS
@@ -65,6 +66,15 @@ class Inside:
         """The same function: the user's own code is not called again."""
         given = [leaf for leaf in jax.tree_util.tree_leaves((args, kwargs)) if _is_array(leaf)]
         return jax.tree_util.tree_unflatten(self._out, jaxpr_as_fun(self._jaxpr)(*given))
+
+    def learned(
+        self, names: tuple[tuple[str, ...], ...], place: Location | None, *, everything: bool = False
+    ) -> tuple[Learned, list[Any]] | None:
+        """The function as a program of arrays, with what it was given. `names`: of the weights. `everything`: whatever it was
+        given may be something else the next time."""
+        consts = list(self._jaxpr.consts)
+        by = [False] * len(consts) + self._by
+        return learned(self._jaxpr, [*consts, *self._given], by, names, place, everything=everything)
 
     def told(self, paths: Sequence[str]) -> tuple[Story, Telling] | None:
         """`paths`: of the weights that the gradient is taken by."""

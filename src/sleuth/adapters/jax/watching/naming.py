@@ -1,10 +1,15 @@
 """What the leaves of a tree are called, and how one of them is found again in the tree of a later call."""
 
+import sys
 from collections.abc import Sequence
+from types import FrameType
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+
+from sleuth.core.location import Location, locate
+from sleuth.core.place import is_users
 
 Path = tuple[Any, ...]  # keys as jax.tree_util has them
 
@@ -21,9 +26,11 @@ def is_weight(leaf: Any) -> bool:
     return dtype is not None and hasattr(leaf, "shape") and jnp.issubdtype(dtype, jnp.floating)
 
 
-def name_of(path: Path) -> tuple[str, ...]:
-    """As the user would write it, key by key."""
+def name_of(path: Path, *, whole: bool = False) -> tuple[str, ...]:
+    """As the user would write it, key by key; `whole`: as it is."""
     words = [_word(key) for key in path]
+    if whole:
+        return tuple(words)
     if words[-1:] == [VALUE]:
         words.pop()
     while words and (words[0] == STATES or (words[0].isdigit() and len(words) > 1 and _is_state(path))):
@@ -57,6 +64,16 @@ def _first(known: list[tuple[Any, ...]], name: tuple[str, ...], weight: Any) -> 
     wanted = (weight.shape, weight.dtype)
     fitting = (i for i, (path, *kind) in enumerate(known) if path[-len(name) :] == name and tuple(kind) == wanted)
     return next(fitting, None)
+
+
+def users_line() -> Location | None:
+    """Of the user's own, the innermost: what is compiled is called through functions of ours."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if is_users(frame.f_code.co_filename):
+            return locate(frame.f_code.co_filename, frame.f_lineno)
+        frame = frame.f_back
+    return None
 
 
 def pick(tree: Any, path: Path) -> Any:

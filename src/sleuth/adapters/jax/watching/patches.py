@@ -9,6 +9,9 @@ import jax
 
 from sleuth.adapters.jax.watching.executables import Compiled
 from sleuth.adapters.jax.watching.hearing import make_apply_updates, make_grad, make_value_and_grad, make_vjp
+from sleuth.adapters.jax.watching.makers import make_maker, makers_in
+from sleuth.adapters.jax.watching.models import make_init
+from sleuth.adapters.jax.watching.scanning import make_scan
 from sleuth.core.importing import forget, when_imported
 
 if TYPE_CHECKING:
@@ -36,10 +39,13 @@ class Patches:
         self._replace(jax, "grad", make_grad(jax.grad, both, self._hub))
         self._replace(jax, "value_and_grad", make_value_and_grad(both, self._hub))
         self._replace(jax, "jit", make_jit(jax.jit))
+        self._replace(jax.lax, "scan", make_scan(jax.lax.scan))
         if INSIDE is not None and hasattr(INSIDE, "vjp"):
             self._replace(INSIDE, "vjp", make_vjp(INSIDE.vjp, self._hub))
         for name in UPDATING:
             self._waiting.append(when_imported(name, functools.partial(self._update, name)))
+        self._waiting.append(when_imported("optax", self._makers))
+        self._waiting.append(when_imported("flax.nnx", self._models))
 
     def close(self) -> None:
         while self._waiting:
@@ -52,6 +58,16 @@ class Patches:
         module = sys.modules.get(name)
         if module is not None and hasattr(module, "apply_updates"):
             self._replace(module, "apply_updates", make_apply_updates(module.apply_updates, self._hub))
+
+    def _makers(self) -> None:
+        module = sys.modules.get("optax")
+        for name in () if module is None else makers_in(module):
+            self._replace(module, name, make_maker(getattr(module, name)))
+
+    def _models(self) -> None:
+        kind = getattr(sys.modules.get("flax.nnx"), "Optimizer", None)
+        if kind is not None:
+            self._replace(kind, "__init__", make_init(kind.__init__))
 
     def _replace(self, module: Any, name: str, ours: Any) -> None:
         plain = getattr(module, name)

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 
+from sleuth.core.location import Location
 from sleuth.core.observation import Observation, Optimiser
 
 
 class Restarts:
-    def __init__(self, kind: str) -> None:
-        self._kind = kind
+    def __init__(self, kind: str, place: Location | None = None) -> None:
+        self._kind, self._place = kind, place
         self._number = 0
         self._count: int | None = None
         self._began = 0  # the step at which the present state was first met
@@ -16,7 +17,7 @@ class Restarts:
 
     def met(self, step: int, count: int, parameters: int, loss: float | None) -> Iterator[Observation]:
         if self._count is None:
-            yield Optimiser(step, 0, self._kind, parameters, stateful=True)
+            yield Optimiser(step, 0, self._kind, parameters, stateful=True, location=self._place)
         elif count < self._count:
             self._number += 1
             yield Optimiser(

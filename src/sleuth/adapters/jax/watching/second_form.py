@@ -1,13 +1,14 @@
 """The second form of a step, for arguments of one kind: it returns statistics."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
 from jax.extend.core import jaxpr_as_fun
 
 from sleuth.adapters.jax.watching.channel import Channel, Part
+from sleuth.adapters.jax.watching.learned import Learned
 from sleuth.adapters.jax.watching.naming import leaves_of
 from sleuth.adapters.jax.watching.use_order import order_of_use
 
@@ -24,6 +25,8 @@ class SecondForm:
     parts: tuple[Part, ...]
     order: dict[Part, list[int]]
     look: Callable[[Any], Channel] | None  # None: it has effects, and must not be run beside the plain one
+    learned: Learned | None = None  # the function that its first gradient is taken of
+    passed: int = 0  # how many of its last outputs are what that was given
 
     def inputs(self, given: Any) -> list[Any]:
         leaves = jax.tree_util.tree_leaves(given)
@@ -40,17 +43,17 @@ def second_form(traced: Any, dynamic: tuple[bool, ...]) -> SecondForm:
     order = {
         part: order_of_use(traced.jaxpr, [slots[place] for place in part.places], len(part.lane.names)) for part in channel.parts
     }
-    form = SecondForm(traced.jaxpr, dynamic, losses, len(named), channel.parts, order, None)
-    if traced.jaxpr.effects:
-        return form
-    return SecondForm(form.jaxpr, dynamic, losses, len(named), form.parts, order, _looking(form, channel))
+    passed = len(channel.passed)
+    form = SecondForm(traced.jaxpr, dynamic, losses, len(named), channel.parts, order, None, channel.learned, passed)
+    return form if traced.jaxpr.effects else replace(form, look=_looking(form, channel))
 
 
 def _looking(form: SecondForm, channel: Channel) -> Callable[[Any], Channel]:
     """Statistics alone. XLA leaves out what they do not need, and the user's own result comes from the plain executable: to the
     last bit what it would be."""
-    run, tree = jaxpr_as_fun(form.jaxpr), jax.tree_util.tree_structure(channel)
-    alone = JIT(lambda *inputs: run(*inputs)[form.outputs :])
+    run, tree = jaxpr_as_fun(form.jaxpr), jax.tree_util.tree_structure(replace(channel, passed=()))
+    end = len(form.jaxpr.jaxpr.outvars) - form.passed
+    alone = JIT(lambda *inputs: run(*inputs)[form.outputs : end])
 
     def look(given: Any) -> Channel:
         return jax.tree_util.tree_unflatten(tree, alone(*form.inputs(given)))

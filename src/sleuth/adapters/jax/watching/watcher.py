@@ -8,11 +8,13 @@ from typing import Any
 from sleuth.adapters.jax.watching.channel import Channel, Lane, Part
 from sleuth.adapters.jax.watching.measuring import measure_changes
 from sleuth.adapters.jax.watching.modes import Switches, Validation
+from sleuth.adapters.jax.watching.naming import users_line
 from sleuth.adapters.jax.watching.pace import Pace
+from sleuth.adapters.jax.watching.passing import Passing
 from sleuth.adapters.jax.watching.record import Look, Measured, Record, Track
 from sleuth.adapters.jax.watching.tripwire import Tripwire
 from sleuth.core.guard import Alarm, Guard
-from sleuth.core.observation import Observation
+from sleuth.core.observation import Call, Observation
 
 Shapes = Iterable[tuple[tuple[int, ...], str]]
 
@@ -35,9 +37,14 @@ class Watcher:
         self._tracks: dict[Lane, Track] = {}
         self.switches: Switches | None = None  # of the model, where it has any that can be read
         self.validation: Validation | None = None  # that is going on
+        self.passing: Passing | None = None  # what is kept for an examination after the end
+        self.optimiser: Any = None  # whose updates are applied, where that was told
         self.hears_updates = False
         self.taken = False  # the step takes the memory of its weights, so what became of them is not known
         self.said: list[str] = []
+        self.rounds = self._round = 0  # of a loop inside the compiled step, each a step of the training
+        self._round_seconds = 0.0
+        self._validated: set[str] = set()  # kinds of validation whose line is known
         self.born = self._began = time.perf_counter()
 
     @property
@@ -53,6 +60,11 @@ class Watcher:
         own = Counter(zip(part.lane.shapes, part.lane.dtypes, strict=True))
         # One array may be an input; unless it is all that the model has.
         return own == self._shapes if part.single else not own - self._shapes
+
+    @property
+    def coming(self) -> int:
+        """The number of the step whose gradient comes next: where updates are not heard, it ends the one before."""
+        return self.steps + any(t.gradients and not t.hears_updates for t in self._tracks.values())
 
     def knows(self, lane: Lane) -> bool:
         return self._track(lane) is not None
@@ -84,6 +96,8 @@ class Watcher:
         track.gradients += 1
         if loss is not None:
             track.losses.append(loss)
+        if self.passing is not None and self.passing.first is not None and self.passing.first[0] == self.steps:
+            self.passing.first_loss = loss
         # Of several gradients for one step none is what the step uses.
         track.look = None
         if measured is not None and track.gradients == 1:
@@ -110,6 +124,9 @@ class Watcher:
         active = self.switches.read()
         if self.validation is None or self.validation.active != active:
             self.validation = Validation(active)
+            if self.validation.kind not in self._validated:
+                self._validated.add(self.validation.kind)
+                self.tripwire.found.append(Call(self.validation.kind, self.steps, users_line()))
         self.validation.calls += 1
 
     def say(self, remark: str) -> None:
@@ -167,6 +184,9 @@ class Watcher:
         track.look, track.held, track.losses, track.gradients = None, None, [], 0
         now = time.perf_counter()
         seconds, self._began = now - self._began, now
+        if self.rounds:  # all of them came at once
+            self._round_seconds = seconds / self.rounds if self._round % self.rounds == 0 else self._round_seconds
+            seconds, self._round = self._round_seconds, self._round + 1
         validation, self.validation = self.validation, None
         record = Record(self.steps, track.number, tuple(losses), seconds, track.lane, track.order, look, validation=validation)
         self._put(record)

@@ -3,7 +3,7 @@
 import os
 import sys
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import jax
@@ -11,18 +11,23 @@ import numpy as np
 
 from sleuth.adapters.jax.crash import crash
 from sleuth.adapters.jax.optimising import rate_of, read, transformation
+from sleuth.adapters.jax.watching.again import kept
 from sleuth.adapters.jax.watching.channel import lane_of
 from sleuth.adapters.jax.watching.hub import HUB
+from sleuth.adapters.jax.watching.makers import made_at, scheduled_at
 from sleuth.adapters.jax.watching.modes import ModeNotes, switches_of
+from sleuth.adapters.jax.watching.passing import Passing
 from sleuth.adapters.jax.watching.record import Record, observations
 from sleuth.adapters.jax.watching.restarts import Restarts
 from sleuth.adapters.jax.watching.unused import Unused
 from sleuth.adapters.jax.watching.watcher import Watcher
 from sleuth.core.adapter import Watching
 from sleuth.core.guard import Guard
+from sleuth.core.kept import Kept
 from sleuth.core.observation import (
     Absent,
     Batch,
+    Call,
     Frame,
     LossCall,
     Memory,
@@ -71,7 +76,14 @@ os.register_at_fork(after_in_child=HUB.forget)
 
 class JaxWatching(Watching):
     def __init__(
-        self, model: Any, optimisers: Sequence[Any] = (), *, every: int | None, overhead: float, guard: Guard | None = None
+        self,
+        model: Any,
+        optimisers: Sequence[Any] = (),
+        *,
+        every: int | None,
+        overhead: float,
+        guard: Guard | None = None,
+        keeps: bool = False,
     ) -> None:
         self._waiting: deque[Record] = deque()
         self._looks_waiting = 0
@@ -80,11 +92,12 @@ class JaxWatching(Watching):
         self._untold = dict(UNTOLD)
         self.watcher = Watcher(self._put, _shapes(model), every=every, overhead=overhead, guard=guard or Guard())
         self.dropped = 0
+        self.watcher.passing = Passing() if keeps else None
         self.watcher.switches = switches_of(model)
         self._modes = None if self.watcher.switches is None else ModeNotes(self.watcher.switches)
-        tx = next((tx for optimiser in optimisers if (tx := transformation(optimiser)) is not None), None)
-        self._rate = None if tx is None else rate_of(tx)
-        self._restarts = Restarts((None if tx is None else read(tx).name) or "optax")
+        self.watcher.optimiser = next((tx for o in optimisers if (tx := transformation(o)) is not None), None)
+        self._rate: Callable[[int], float | None] | None = None
+        self._restarts: Restarts | None = None
         self._unused, self._ended, self._training = Unused(), False, True
         self._told_taken = self._failed = False
 
@@ -117,21 +130,40 @@ class JaxWatching(Watching):
         HUB.leave(self.watcher)
         self.watcher.close()
 
+    def take_kept(self) -> Kept | None:
+        passing, self.watcher.passing = self.watcher.passing, None
+        if passing is None:
+            return None
+        try:
+            return kept(passing, self.watcher.optimiser)
+        except Exception as error:
+            self.watcher.say(f"what passed by could not be put together: {type(error).__name__}: {error}")
+            return None
+
     def explain(self, error: BaseException) -> list[Observation]:
         self._failed = True
         return crash(error, self.steps)
 
     def drain(self) -> list[Observation]:
         found: list[Observation] = []
-        if not self._told:
+        if not self._told and (self._waiting or self.watcher.is_closed):
             self._told = True
             deaf = DEAF if self._modes is None else {what: reason for what, reason in DEAF.items() if what is not Modes}
             found += [Absent(what, reason) for what, reason in deaf.items()]
+            found += self._meet_optimiser()
         for _ in range(len(self._waiting)):
             record = self._waiting.popleft()
             self._looks_waiting -= record.look is not None
             found += self._observed(self._of(record))
         return found + self.watcher.take_notes() + list(self._at_the_end())
+
+    def _meet_optimiser(self) -> list[Observation]:
+        """Once the first steps were taken: then it is known."""
+        tx = self.watcher.optimiser
+        self._rate = None if tx is None else rate_of(tx)
+        self._restarts = Restarts((None if tx is None else read(tx).name) or "optax", None if tx is None else made_at(tx))
+        place = None if tx is None else scheduled_at(tx)
+        return [] if place is None else [Call("made-scheduler", 0, place)]
 
     def _of(self, record: Record) -> Iterator[Observation]:
         look = record.look
@@ -147,6 +179,7 @@ class JaxWatching(Watching):
             yield observation
             if isinstance(observation, Step) and look is not None and look.count is not None:
                 parameters = len(record.lane.names)
+                assert self._restarts is not None
                 yield from self._restarts.met(record.step, int(np.asarray(look.count)), parameters, observation.loss)
         if look is not None:
             yield from (Absent(what, reason) for what, reason in self._untold.items())
