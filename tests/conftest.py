@@ -37,6 +37,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "long: only with --full")
+    for turn in ("even", "odd"):
+        config.addinivalue_line("markers", f"{turn}: a case in a framework other than torch; CI tries even and odd ones by turns")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

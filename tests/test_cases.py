@@ -9,15 +9,18 @@ from tests.conftest import kits
 from tests.grid import CASES, TWINS, cases_of, diagnosed
 
 
-def pair(case: Case, kit: Kit, healthy: bool = False):
-    """The same checks judge every framework, and the zoo asks every time whether they are silent: the rest is asked at length."""
-    long = healthy or (kit.quick is not None and case.name not in kit.quick)
-    return pytest.param(case, kit, id=f"{case.name}-{kit.name}", marks=[pytest.mark.long] if long else [])
+def pair(case: Case, kit: Kit, turn: int, healthy: bool = False):
+    """The same checks judge every framework, and the zoo asks every time whether they are silent: the rest is asked at length.
+    Outside torch every framework has half of the cases, and every case half of the frameworks, in the one turn or the other."""
+    marks = [pytest.mark.long] if healthy or (kit.quick is not None and case.name not in kit.quick) else []
+    if kit.quick is not None:
+        marks.append((pytest.mark.even, pytest.mark.odd)[turn % 2])
+    return pytest.param(case, kit, id=f"{case.name}-{kit.name}", marks=marks)
 
 
-BY_KIT = [(case, kit) for kit in kits() for case in cases_of(kit)]
-PAIRS = [pair(case, kit) for case, kit in BY_KIT]
-HEALTHY = [pair(case, kit, healthy=True) for case, kit in BY_KIT]
+BY_KIT = [(case, kit, row + column) for column, kit in enumerate(kits()) for row, case in enumerate(cases_of(kit))]
+PAIRS = [pair(*given) for given in BY_KIT]
+HEALTHY = [pair(*given, healthy=True) for given in BY_KIT]
 
 
 def run(case: Case, kit: Kit, variant: str, record_property) -> Report | None:
