@@ -26,8 +26,9 @@ from sleuth.probes.telling_apart import validation_of
 OF_THE_LOADER = ("worker_noise", "second_pass", "gradient_noise")
 # What can be asked of a model whatever its weights are, and without its loss.
 OF_ANY_WEIGHTS = ("describing", "first_pass", "flowing", "causality", "dependence", "modes", "counting")
-# A few passes through the model each: before the budget is spent on the rest.
-AT_ONCE = ("reading", "describing", "first_pass", "connecting", "flowing", "time_reach")
+# A few passes through the model each: before the budget is spent on the rest, and in this order. A pass that is only followed
+# need not be compiled.
+AT_ONCE = ("reading", "describing", "flowing", "first_pass", "connecting", "time_reach")
 
 
 class Aftermath:
@@ -50,7 +51,7 @@ class Aftermath:
             stack.enter_context(self._adapter.preserve(lab.subject))
             if isinstance(self._adapter, Steps) and not self._kept.forbidden:
                 lab.bench_ = stack.enter_context(self._adapter.bench(lab.subject))
-            for probe in sorted(all_probes(), key=lambda p: p.name not in AT_ONCE) if probes is None else probes:
+            for probe in sorted(all_probes(), key=_turn) if probes is None else probes:
                 try:
                     self._run(probe, lab, emit)
                 except KeyboardInterrupt:  # this one and the rest say why they gave nothing
@@ -150,3 +151,7 @@ class Aftermath:
     @property
     def _is_complete(self) -> bool:
         return self._train.positioned and self._train.samples == self._kept.available
+
+
+def _turn(probe: Probe) -> int:
+    return AT_ONCE.index(probe.name) if probe.name in AT_ONCE else len(AT_ONCE)

@@ -129,8 +129,8 @@ class KerasBench(Bench):
         origins = Origins(hearing)
         output, value, failed = None, None, None
         try:
-            with quiet(), origins.listening(), hearing.listening():
-                output, value = self._evaluate(batch)
+            with quiet(), origins.listening():
+                output, value = self.side.listened(hearing, self._evaluated, self._tree(batch), ("observe", self._training))
         except Exception as error:
             failed = self.explain_failure(error, hearing.phase, hearing.failed_in)
         yield from activity(hearing.made, step)
@@ -167,6 +167,12 @@ class KerasBench(Bench):
             return None, self._subject.step(self.model, batch.raw)
         output, penalties = self._answer(batch.inputs)
         return output, self._loss_of(output, penalties, batch)
+
+    def _evaluated(self, tree: Any) -> tuple[Any, Any]:
+        if self._subject.step is not None:
+            return self._evaluate(Parts(None, None, tree))
+        inputs, target = tree
+        return self._evaluate(Parts(inputs, target, None))
 
     def _answer(self, inputs: Any) -> tuple[Any, list[Any]]:
         """With what regularisers and layers add to the loss, which `fit` counts in."""
@@ -209,7 +215,7 @@ class KerasBench(Bench):
     @quiet()
     def forward(self, inputs: Any) -> Any:
         given = map_arrays(inputs, self._converted, backend.is_array)
-        return self.side.without_gradients(self.call, given, ("forward", self._training))
+        return self.side.without_gradients(self._answer, given, ("answer", self._training))[0]
 
     @quiet()
     def outputs(self, batch: Parts) -> tuple[Any, ...]:

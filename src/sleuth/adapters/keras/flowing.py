@@ -157,14 +157,21 @@ def _shape(array: Any) -> tuple[int, ...]:
 
 
 def flow(bench: KerasBench, batch: Parts) -> Flow:
-    hearing = Hearing(bench.model)
-    notes = FlowNotes(hearing, bench.training)
     native = bench.native(batch)
-    notes.expect(native.inputs)
+    found: list[Flow] = []
+
+    def run(inputs: Any) -> None:
+        hearing = Hearing(bench.model, keep=lambda array: array)
+        notes = FlowNotes(hearing, bench.training)
+        notes.expect(inputs)
+        with replaced(KerasOperation, "__call__", notes.operation), hearing.listening():
+            output = bench.call(inputs)
+        found.append(notes.flow(output))
+
     before = bench.snapshot()
     try:
-        with quiet(), bench.side.unrecorded(), replaced(KerasOperation, "__call__", notes.operation), hearing.listening():
-            output = bench.call(native.inputs)
+        with quiet():
+            bench.side.followed(run, native.inputs)
     finally:
         before.put_back()
-    return notes.flow(output)
+    return found[-1]

@@ -7,7 +7,7 @@ and `Loss.__call__`. The same ones serve every backend.
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from types import FrameType
 from typing import Any
@@ -23,7 +23,7 @@ from sleuth.adapters.keras.families import ACTIVATIONS, RESHAPING, SOFTMAXES, fa
 from sleuth.adapters.keras.patching import replaced
 from sleuth.adapters.keras.places import line_now, made_at
 from sleuth.core.location import Location
-from sleuth.core.tree import leaves
+from sleuth.core.tree import leaves, map_arrays
 
 # They call themselves for every step of time: what goes on inside is theirs.
 CLOSED = ("recurrent", "attention")
@@ -54,6 +54,28 @@ class HeardLoss:
     returned: Any  # None: it raised
     options: dict[str, Any]
     location: Location | None
+
+
+@dataclass(frozen=True)
+class Heard:
+    """All of it, such that other arrays can be put in the place of those that were met."""
+
+    made: tuple[Made, ...]
+    makers: tuple[tuple[Any, Made], ...]  # an array, and what made it
+    outputs: tuple[Any, ...]
+    losses: tuple[HeardLoss, ...]
+
+    def mapped(self, change: Callable[[Any], Any]) -> "Heard":
+        def one(made: Made) -> Made:
+            array = change(made.array)
+            return replace(made, array=array, values=array, given=tuple(change(a) for a in made.given))
+
+        def tree(thing: Any) -> Any:
+            return map_arrays(thing, change, lambda leaf: backend.is_array(leaf) or change(leaf) is not leaf)
+
+        losses = [replace(h, truth=tree(h.truth), output=tree(h.output), returned=tree(h.returned)) for h in self.losses]
+        makers = tuple((change(array), one(made)) for array, made in self.makers)
+        return Heard(tuple(map(one, self.made)), makers, tuple(map(tree, self.outputs)), tuple(losses))
 
 
 class Hearing:
@@ -93,6 +115,20 @@ class Hearing:
             for name in ENTROPIES:
                 stack.enter_context(replaced(keras_backend.nn, name, partial(self._entropy, name=name)))
             yield self
+
+    @property
+    def heard(self) -> Heard:
+        alive = {id(a): a for made in (*self.made, *self._makers.values()) for a in (made.array, *made.given)}
+        alive |= {id(a): a for a in self._alive}
+        makers = tuple((alive[key], made) for key, made in self._makers.items() if key in alive)
+        return Heard(tuple(self.made), makers, tuple(self.outputs), tuple(self.losses))
+
+    def take(self, heard: Heard) -> None:
+        """What was heard elsewhere."""
+        self.made = [replace(made, values=self._keep(made.array)) for made in heard.made]
+        self.outputs, self.losses = list(heard.outputs), list(heard.losses)
+        self._alive = [array for array, _ in heard.makers]
+        self._makers = {id(array): replace(made, values=self._keep(made.array)) for array, made in heard.makers}
 
     @property
     def phase(self) -> str:

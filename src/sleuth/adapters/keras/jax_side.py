@@ -8,6 +8,8 @@ import jax
 import keras
 
 from sleuth.adapters.keras import backend
+from sleuth.adapters.keras.hearing import Hearing
+from sleuth.adapters.keras.jax_hearing import IN_HASTE, Listened, followed
 from sleuth.adapters.keras.sides import Side, assign, other_variables
 from sleuth.core.workload import Hear, Heard
 
@@ -16,10 +18,11 @@ class JaxSide(Side):
     def __init__(self, model: Any) -> None:
         super().__init__(model)
         self._made: dict[Any, Any] = {}
+        self._listened = Listened()
 
     def without_gradients(self, compute: Callable[[Any], Any], given: Any, key: Any) -> Any:
         others = other_variables(self.model)
-        run = self._function(("plain", key), lambda: self._pure(compute), given)
+        run = self._function(("plain", key), lambda: self._pure(compute), given, IN_HASTE)
         output, states = run([v.value for v in self.model.trainable_variables], [v.value for v in others], given)
         assign(others, states)
         return output
@@ -30,6 +33,25 @@ class JaxSide(Side):
         (loss, states), found = run([v.value for v in self.model.trainable_variables], [v.value for v in others], given)
         assign(others, states)
         return loss, list(found)
+
+    def listened(self, hearing: Hearing, compute: Callable[[Any], Any], given: Any, key: Any) -> Any:
+        if not all(backend.is_array(leaf) for leaf in jax.tree_util.tree_leaves(given)):
+            return super().listened(hearing, compute, given, key)
+        free, others = self.model.trainable_variables, other_variables(self.model)
+        pure = self._pure(compute)
+        state = [v.value for v in free], [v.value for v in others], given
+        try:
+            output, states = self._listened.run(hearing, lambda parts: pure(*parts), state, key)
+        except Exception:  # what cannot be traced, or fails: operation by operation it says more
+            return super().listened(hearing, compute, given, key)
+        assign(others, states)
+        return output
+
+    def followed(self, compute: Callable[[Any], None], given: Any) -> None:
+        try:
+            followed(compute, given)
+        except Exception:
+            super().followed(compute, given)
 
     def apply(self, optimiser: Any, gradients: Sequence[Any]) -> None:
         variables = list(self.model.trainable_variables)
@@ -53,11 +75,11 @@ class JaxSide(Side):
 
         return pure
 
-    def _function(self, key: Any, make: Callable[[], Any], given: Any) -> Any:
+    def _function(self, key: Any, make: Callable[[], Any], given: Any, options: dict[str, Any] | None = None) -> Any:
         if not all(backend.is_array(leaf) for leaf in jax.tree_util.tree_leaves(given)):
             return make()  # texts and objects ride along in the batch: they cannot be compiled
         if key not in self._made:
-            self._made[key] = jax.jit(make())
+            self._made[key] = jax.jit(make(), compiler_options=options)
         return self._made[key]
 
     def gradient_by(self, compute: Callable[[Any], Any], given: Any) -> Any:

@@ -10,6 +10,7 @@ import keras
 from keras.src.backend.common import dtypes
 
 from sleuth.adapters.keras import backend
+from sleuth.adapters.keras.hearing import Hearing
 from sleuth.core.subject import Parts
 from sleuth.core.workload import Hear, Heard
 
@@ -38,6 +39,16 @@ class Side(ABC):
 
     @abstractmethod
     def apply(self, optimiser: Any, gradients: Sequence[Any]) -> None: ...
+
+    def listened(self, hearing: Hearing, compute: Callable[[Any], Any], given: Any, key: Any) -> Any:
+        """`compute(given)`, while `hearing` listens."""
+        with hearing.listening():
+            return compute(given)
+
+    def followed(self, compute: Callable[[Any], None], given: Any) -> None:
+        """`compute(given)` for those who listen meanwhile to what feeds what: values need not be there."""
+        with self.unrecorded():
+            compute(given)
 
     @contextmanager
     def unrecorded(self) -> Iterator[None]:

@@ -12,6 +12,7 @@ import numpy as np
 from sleuth.adapters.keras import backend
 from sleuth.adapters.keras.describing import number, plain
 from sleuth.adapters.keras.hearing import Hearing
+from sleuth.adapters.keras.jax_hearing import Listened
 from sleuth.adapters.keras.patching import replaced
 from sleuth.adapters.keras.sides import quiet
 from sleuth.adapters.keras.watching.modes import ModeHearing
@@ -30,6 +31,7 @@ class JaxStep:
         self._modes = ModeHearing(watching.model, self._called)
         self._calls: list[bool] = []  # of the model, while a step is traced: in training mode?
         self._differentiated = 0  # so often, in one step
+        self._listened = Listened()
 
     @contextmanager
     def listening(self) -> Iterator[None]:
@@ -132,20 +134,25 @@ class JaxStep:
             return None
 
     def _heard(self, state: Any, data: Any) -> Hearing | None:
-        """The same forward pass and loss once more, not compiled: what it changes is thrown away."""
+        """The same forward pass and loss once more: what it changes is thrown away. Not for the rest of a pass over the data,
+        which would have to be compiled for."""
         model = self._watching.model
-        x, y, weights = keras.utils.unpack_x_y_sample_weight(data)
-        hearing = Hearing(model)
-        mapping = [
-            *zip(model.trainable_variables, state[0], strict=True),
-            *zip(model.non_trainable_variables, state[1], strict=True),
-            *zip(model.metrics_variables, state[3], strict=True),
-        ]
-        mode = {"training": True} if model._call_has_training_arg else {}
+        variables = (model.trainable_variables, model.non_trainable_variables, model.metrics_variables)
+        given = ((state[0], state[1], state[3]), keras.utils.unpack_x_y_sample_weight(data))
+
+        def compute(parts: Any) -> Any:
+            values, (x, y, weights) = parts
+            mapping = [pair for some, theirs in zip(variables, values, strict=True) for pair in zip(some, theirs, strict=True)]
+            mode = {"training": True} if model._call_has_training_arg else {}
+            with keras.StatelessScope(state_mapping=mapping, collect_losses=True):
+                model._compute_loss(x=x, y=y, y_pred=model(x, **mode), sample_weight=weights, training=True)
+
         try:
-            with quiet(), keras.StatelessScope(state_mapping=mapping, collect_losses=True), hearing.listening():
-                answer = model(x, **mode)
-                model._compute_loss(x=x, y=y, y_pred=answer, sample_weight=weights, training=True)
+            if not self._listened.knows(None, given):
+                return None
+            hearing = Hearing(model)
+            with quiet():
+                self._listened.run(hearing, compute, given)
         except Exception:  # a step of the user's own may call the model otherwise
             return None
         return hearing
