@@ -66,6 +66,12 @@ def rate_of(optimiser: Any) -> float | None:
         return None
 
 
+def schedule_of(optimiser: Any) -> Any:
+    """What its rate follows."""
+    found = (getattr(one, "_schedulers", {}).get("learning_rate") for one in single(optimiser))
+    return next((schedule for schedule in found if schedule is not None), None)
+
+
 def as_written(rate: Any) -> float:
     return float(str(np.float32(rate.item()))) if isinstance(rate, mx.array) else float(rate)
 

@@ -5,7 +5,7 @@ An array is known by its identity: MLX hands on the very objects that it returne
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import mlx.core as mx
@@ -42,6 +42,7 @@ class Operation:
     constants: tuple[float, ...] = ()
     settings: dict[str, Any] = field(default_factory=dict)
     module: nn.Module | None = None  # a layer that was taken as one operation
+    outside: bool = False  # of the model
 
 
 class Operations:
@@ -119,10 +120,10 @@ class Operations:
         settings = {**{str(i): a for i, a in enumerate(args) if not isinstance(a, mx.array)}, **kwargs}
         made = arrays_in(output if name != "__setitem__" else args[0])
         layer = self._stack[-1] if self._stack else ""
-        operation = Operation(name, given, tuple(made), layer, users_line(), numbers, settings, module)
+        operation = Operation(name, given, tuple(made), layer, users_line(), numbers, settings, module, not self._stack)
         if self._passed is not None:
             output = self._passed(operation, output)
-            operation = Operation(name, given, tuple(arrays_in(output)), layer, operation.location, numbers, settings, module)
+            operation = replace(operation, made=tuple(arrays_in(output)))
         self.heard.append(operation)
         self.on_heard()
         return output

@@ -97,7 +97,7 @@ def _told(operation: Operation, step: int, bad: Sequence[mx.array], direction: s
         infs=sum(int(mx.sum(mx.isinf(a)).item()) for a in bad),
         dtype=dtype_name(operation.made[0]) if operation.made else "",
         constants=operation.constants,
-        outside=not operation.layer,
+        outside=operation.outside,
     )
 
 

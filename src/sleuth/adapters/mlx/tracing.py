@@ -1,5 +1,6 @@
 """One step looked at operation by operation, on a bench."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import mlx.core as mx
@@ -35,16 +36,16 @@ def connection(bench: MlxBench, batch: Parts) -> Connection:
         bench.restore(before)
     called = {o.layer for o in notes.heard}
     unused = [path for path, module in modules(bench.model) if path and not _is_used(path, module, called)]
-    layers = {e.path: e.layer for e in parameters(bench.model) if e.path in missing}
-    return Connection(len(bench.paths()), missing, _cuts(notes.heard, layers), tuple(unused))
+    return Connection(len(bench.paths()), missing, cuts_of(bench.model, notes.heard, missing), tuple(unused))
 
 
 def _is_used(path: str, module: nn.Module, called: set[str]) -> bool:
     return family_of(module) == "container" or any(layer == path or layer.startswith(f"{path}.") for layer in called)
 
 
-def _cuts(heard: list[Operation], missing: dict[str, str]) -> tuple[Cut, ...]:
-    """Operations without a gradient whose values are made of what the missing parameters, by their layers, computed."""
+def cuts_of(model: nn.Module, heard: list[Operation], without_gradient: Sequence[str]) -> tuple[Cut, ...]:
+    """Operations without a gradient whose values are made of what these parameters, by their layers, computed."""
+    missing = {e.path: e.layer for e in parameters(model) if e.path in without_gradient}
     behind: dict[int, set[str]] = {}
     found = []
     for operation in heard if missing else ():

@@ -8,6 +8,7 @@ from typing import Any
 
 import mlx.nn as nn
 
+from sleuth.adapters.mlx.made import line_of
 from sleuth.core.location import Location, locate
 from sleuth.core.place import is_users
 
@@ -15,16 +16,18 @@ FREEZES = re.compile(r"\.freeze\(")
 
 
 def layer_line(model: nn.Module, path: str) -> Location | None:
-    """Of the innermost part of the path that a class of the user's own holds as an attribute."""
+    """Where it was made, if that was heard; else of the innermost part of the path that a class of the user's own holds as an
+    attribute."""
     owner: Any = model
     found = None
-    for part in path.split("."):
+    for part in path.split(".") if path else ():
         if isinstance(owner, nn.Module):
             found = assignment(type(owner), part) or found
             owner = owner.get(part)
         else:
             owner = owner[int(part)] if isinstance(owner, list) and part.isdigit() else owner.get(part) if owner else None
-    return found if path else class_line(type(model))
+    made = line_of(owner) if isinstance(owner, nn.Module) else None
+    return made or (found if path else class_line(type(model)))
 
 
 def freezing_line(frame: FrameType | None) -> Location | None:

@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.observation import Architecture, Parameter
+from sleuth.core.observation import Architecture, Parameter, Role
 from sleuth.core.stage import Confidence, Severity, Stage
 from sleuth.core.trial import Connection, Cut
 
@@ -59,6 +60,8 @@ CURES = {
 }
 # Under these a second copy of a network is kept that only follows the first: a momentum teacher, a target network.
 FOLLOWING = ("no_grad", "inference_mode", "detach", "data")
+# Looks at which a part never moved and never was like its twin: then it follows nobody.
+LEAST_LOOKS = 8
 
 
 @check(
@@ -107,11 +110,15 @@ def disconnected_parameters(seen: Seen, *, small_share: float = SMALL_SHARE) -> 
         return
     paths = {p.path for p in missing}
     cut = next((c for c in found.cuts if paths & set(c.parameters)), None)
-    if cut is not None and cut.operation in FOLLOWING and (leader := _followed(missing, known, found)) is not None:
+    leader = _followed(missing, known, found) if cut is not None and cut.operation in FOLLOWING else None
+    if leader is not None and not _stands_alone(seen, missing, leader):
         yield NotExamined(f"{missing[0].path} and its neighbours may be a copy that follows {leader}, as a momentum teacher does")
         return
     if cut is not None:
-        yield _cut_off(cut, [p for p in missing if p.path in cut.parameters], found)
+        told = _cut_off(cut, [p for p in missing if p.path in cut.parameters], found)
+        # A network that stays random on purpose, for another like it to predict, looks the same.
+        meant = leader is not None
+        yield replace(told, severity=Severity.WARNING, confidence=Confidence.LIKELY) if meant else told
         return
     if _routed(missing, known, found):
         yield NotExamined(f"no batch came by {missing[0].layer}, though others of its kind were used: it may be an expert")
@@ -158,13 +165,31 @@ def _unused(missing: list[Parameter], share: float, found: Connection, small_sha
 
 def _followed(missing: list[Parameter], known: dict[str, Parameter], found: Connection) -> str | None:
     """The part of the model that has the same parameters as the missing ones, and gets gradients for all of them."""
-    paths = [p.path.split(".") for p in missing]
-    depth = next((i for i, names in enumerate(zip(*paths, strict=False)) if len(set(names)) > 1), len(paths[0]) - 1)
-    shapes = {".".join(path[depth:]): p.shape for path, p in zip(paths, missing, strict=True)}
+    shapes = {_tail(p.path, missing): p.shape for p in missing}
     reached = {path: p.shape for path, p in known.items() if p.trainable and path not in found.without_gradient}
     prefixes = {path.removesuffix(tail) for path in reached for tail in list(shapes)[:1] if path.endswith(tail)}
     twins = (p for p in sorted(prefixes) if p and all(reached.get(p + tail) == shape for tail, shape in shapes.items()))
     return next((p.rstrip(".") for p in twins if len(missing) > 1), None)
+
+
+def _stands_alone(seen: Seen, missing: list[Parameter], leader: str) -> bool:
+    """It was seen to stay as it was, all through a training, and did not begin as a copy of its twin either."""
+    weights = {t.path: t for t in seen.latest(Role.WEIGHT) if len(t.steps) >= LEAST_LOOKS}
+    pairs = [(weights.get(p.path), weights.get(f"{leader}.{_tail(p.path, missing)}")) for p in missing if len(p.shape) > 1]
+    if not pairs or any(one is None or other is None for one, other in pairs):
+        return False
+    return all(
+        len(set(one.rms_over_steps)) == 1 and one.rms_over_steps[0] != other.rms_over_steps[0] != other.rms_over_steps[-1]
+        for one, other in pairs
+        if one is not None and other is not None
+    )
+
+
+def _tail(path: str, missing: list[Parameter]) -> str:
+    """Below what all of them have in common."""
+    paths = [p.path.split(".") for p in missing]
+    depth = next((i for i, names in enumerate(zip(*paths, strict=False)) if len(set(names)) > 1), len(paths[0]) - 1)
+    return ".".join(path.split(".")[depth:])
 
 
 def _routed(missing: list[Parameter], known: dict[str, Parameter], found: Connection) -> bool:

@@ -1,5 +1,6 @@
 """Gradients fade on their way to the first layers."""
 
+from collections import Counter
 from collections.abc import Iterator
 from itertools import combinations
 from math import exp, log
@@ -8,6 +9,7 @@ from statistics import median
 from sleuth.core.check import Evidence, NotExamined, Seen, check
 from sleuth.core.finding import Series
 from sleuth.core.history import Tensor
+from sleuth.core.location import Location
 from sleuth.core.observation import Architecture, Call, Role, Step
 from sleuth.core.progress import progress_of
 from sleuth.core.stage import Severity, Stage
@@ -25,6 +27,8 @@ LEAST_STEPS = 20
 # A chain of so many layers shows by itself whether it fades: of any two, the later one has the larger gradient.
 LEAST_CHAIN = 6
 STEADILY = 0.9
+# Their slope is a quarter at most, or falls to nothing away from zero: in a row they are what fades the gradient.
+SATURATING = ("sigmoid", "tanh", "softsign", "hardsigmoid", "hardtanh")
 
 # Held-out R² of simple learners: so much is plain to see, so little is nothing.
 TOLD = 0.2
@@ -85,11 +89,19 @@ def vanishing_gradients(seen: Seen, *, faded: float = FADED) -> Iterator[Evidenc
     if ratio < faded:
         yield Evidence(
             where=layers[0].path,
+            location=_saturating_line(seen),
             summary=f"the gradient of {first.path} is {ratio:.1e} of that of {last[-1].path}{how}",
             numbers={"first": first.rms, "last": last[-1].rms, "ratio": ratio, "layers": len(layers)},
             series=(first.series, last[-1].series),
             strength=faded / max(ratio, 1e-30),
         )
+
+
+def _saturating_line(seen: Seen) -> Location | None:
+    """Where most of the activations are made that hold the gradient back; None: there are no such."""
+    layers = [layer for layer in seen.one(Architecture).layers if layer.settings.get("activation") in SATURATING]
+    lines = Counter(layer.location for layer in layers if layer.location is not None)
+    return lines.most_common(1)[0][0] if len(layers) >= LEAST_LAYERS and lines else None
 
 
 def _out_of_reach(seen: Seen, faded: float) -> Evidence | None:

@@ -1,6 +1,6 @@
 """Where a step broke that is not finite: it is done once more, operation by operation, and everything is put back."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import mlx.core as mx
@@ -33,10 +33,14 @@ def find_origin(look: "Look", made: Sequence[Made], step: int, model: nn.Module)
 def _once_more(look: "Look", step: int, model: nn.Module) -> Origin | None:
     if look.again is None or not look.before:
         return None
-    again = look.again
+    return once_more(look.again, tree_unflatten(list(look.before.items())), step, model)
+
+
+def once_more(again: Callable[[], Any], weights: Any, step: int, model: nn.Module) -> Origin | None:
+    """The user's function, from these weights."""
     before = state.snapshot([module for _, module in modules(model)], None)
     try:
-        model.update(tree_unflatten(list(look.before.items())))
+        model.update(weights)
         found = born_forward(model, lambda: _loss(again()), step)
         return found or born_backward(model, lambda: _loss(again()), step)
     finally:

@@ -7,12 +7,17 @@ import mlx.core as mx
 import mlx.nn as nn
 import numpy as np
 
+from sleuth.adapters.mlx import state
 from sleuth.adapters.mlx.anatomy import modules, parameters
-from sleuth.adapters.mlx.arrays import values
+from sleuth.adapters.mlx.arrays import native, values
 from sleuth.adapters.mlx.hearing import Hearing
 from sleuth.adapters.mlx.kinds import family_of
+from sleuth.adapters.mlx.operations import Operations
+from sleuth.adapters.mlx.tracing import cuts_of
 from sleuth.adapters.mlx.watching.losses import is_made_of_nothing
-from sleuth.core.trial import Connection
+from sleuth.core.kept import Kept
+from sleuth.core.subject import call_model
+from sleuth.core.trial import Connection, Cut
 
 # Fewer may be a matter of turns: another part of the model at every second step.
 LEAST_LOOKS = 4
@@ -42,9 +47,26 @@ class Reach:
         for hearing in hearings:
             self.called |= hearing.called
 
-    def connection(self, model: nn.Module) -> Connection | None:
+    def connection(self, model: nn.Module, kept: Kept | None) -> Connection | None:
+        """`kept`: where the step can be done again, the lines that cut the way are looked for."""
         if not self.suspects or self.asked < LEAST_LOOKS:
             return None
         unused = [path for path, module in modules(model) if path not in self.called and family_of(module) != "container"]
         order = [path for path in (e.path for e in parameters(model)) if path in self.suspects]
-        return Connection(self.parameters, tuple(order), unused_layers=tuple(unused))
+        return Connection(self.parameters, tuple(order), _cuts(kept, order), tuple(unused))
+
+
+def _cuts(kept: Kept | None, order: list[str]) -> tuple[Cut, ...]:
+    if kept is None or not kept.at_start or kept.forbidden or kept.subject.loss is None:
+        return ()
+    model, loss, batch = kept.subject.model, kept.subject.loss, native(kept.train[0].parts)
+    notes = Operations(model)
+    before = state.snapshot([module for _, module in modules(model)], None)
+    try:
+        with notes.listening():
+            loss(call_model(model, model.__call__, batch.inputs), batch.target)
+    except Exception:  # the user's own code: then there is no line
+        return ()
+    finally:
+        state.restore(before)
+    return cuts_of(model, notes.heard, order)

@@ -10,6 +10,7 @@ import mlx.nn as nn
 from mlx import optimizers
 from mlx.optimizers import Optimizer
 
+from sleuth.adapters.mlx import made
 from sleuth.adapters.mlx.hearing import LOSSES, replaced
 from sleuth.adapters.mlx.watching.tape import Tape
 
@@ -75,6 +76,7 @@ def forget() -> None:
 def _open() -> None:
     _undo.append(replaced(mx, "value_and_grad", _value_and_grad))
     _undo.append(replaced(mx, "compile", _compile))
+    _undo.extend(made.listening())
     for owner in (optimizers, optimizers.optimizers):
         _undo.append(replaced(owner, "clip_grad_norm", _clip_grad_norm))
     for name in LOSSES:

@@ -1,17 +1,20 @@
 """Records of steps, waiting for their losses. A loss that nobody computes is held for a while, or let go."""
 
+import math
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from sleuth.adapters.mlx.arrays import evaluated
 from sleuth.adapters.mlx.watching.losses import Patience, number_of
 from sleuth.adapters.mlx.watching.record import Record
+from sleuth.core.observation import Observation
 
 
 class Waiting:
-    def __init__(self, put: Callable[[Record], None]) -> None:
-        self._put = put
+    def __init__(self, put: Callable[[Record], None], not_finite: Callable[[int, float], Iterable[Observation]]) -> None:
+        """`not_finite`: what is to be said of a step whose loss turns out to be NaN or Inf."""
+        self._put, self._not_finite = put, not_finite
         self._records: deque[Record] = deque()
         self._patience = Patience()
 
@@ -43,7 +46,10 @@ class Waiting:
         while len(self._records) > lag and self._records[0].state != "held":
             record = self._records.popleft()
             value = number_of(record.losses) if record.state == "computed" and record.losses else None
-            self._put(record._replace(losses=(), value=value))
+            notes = record.notes
+            if value is not None and not math.isfinite(value):
+                notes = (*notes, *self._not_finite(record.step, value))
+            self._put(record._replace(losses=(), value=value, notes=notes))
 
     def close(self) -> None:
         """The loop is over: what is still held is computed now."""

@@ -5,6 +5,7 @@ step that is looked at.
 """
 
 import functools
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -14,8 +15,9 @@ import mlx.core as mx
 import mlx.nn as nn
 from mlx.optimizers import Optimizer
 
+from sleuth.adapters.mlx import made
 from sleuth.adapters.mlx.arrays import arrays_in
-from sleuth.adapters.mlx.describing import rate_of
+from sleuth.adapters.mlx.describing import rate_of, schedule_of
 from sleuth.adapters.mlx.hearing import Hearing
 from sleuth.adapters.mlx.place import users_line
 from sleuth.adapters.mlx.state import single
@@ -34,12 +36,14 @@ from sleuth.adapters.mlx.watching.optimisers import Optimisers
 from sleuth.adapters.mlx.watching.pace import Pace
 from sleuth.adapters.mlx.watching.quiet import quietly
 from sleuth.adapters.mlx.watching.reach import Reach
+from sleuth.adapters.mlx.watching.recent import Recent
 from sleuth.adapters.mlx.watching.record import Record
 from sleuth.adapters.mlx.watching.waiting import Waiting
 from sleuth.adapters.mlx.watching.words import ASSERTIONS, COMPILED
+from sleuth.adapters.mlx.written import function_line
 from sleuth.core.guard import Guard
 from sleuth.core.kept import Kept
-from sleuth.core.observation import Call, Modes, Observation, Pending
+from sleuth.core.observation import Call, Modes, NotFinite, Observation, Pending
 from sleuth.core.subject import Parts
 from sleuth.core.trial import Connection
 
@@ -71,9 +75,12 @@ class Watcher(taps.Listener):
         self._losses: list[mx.array] = []
         self._calls = Calls()
         self._places: dict[str, Call] = {}
+        self._made_places: list[Call] = []
         self._notes: list[Observation] = []
         self._modes: dict[bool, Modes] = {}  # with and without gradients
-        self._waiting = Waiting(put)
+        self._waiting = Waiting(put, self._broken)
+        self._recent = Recent()
+        self._is_broken = False  # a loss was not finite
         self._reach = Reach()
         self._clipping = Clipping()
         self._graphs = Graphs()
@@ -106,15 +113,19 @@ class Watcher(taps.Listener):
     @quietly
     def _put_by(self) -> None:
         self._waiting.close()
+        self._recent.clear()
         if self.model is not None:
-            self._connection = self._reach.connection(self.model)
+            modes = made.mode_lines(self.model)
+            self._made_places += [Call("train" if on else "eval", self.steps, line) for on, line in modes.items()]
             self.kept = self._material.close(self.model)
             self.left = self._material.take()
+            self._connection = self._reach.connection(self.model, self.kept)
 
     def last_words(self) -> Iterator[Observation]:
         if self._connection is not None:
             yield self._connection
         yield from self._places.values()
+        yield from self._made_places
         yield from self._notes
         yield from self._calls.phases(self.steps, 0, last=True)
         counts = {"backward": self.backwards, "forward": self.backwards}
@@ -152,6 +163,7 @@ class Watcher(taps.Listener):
         if self._look is None and self._pace.looks_at(self.steps):
             self._look = looking.Look()
         self._say("forward" if self.model.training else "forward-in-eval")
+        self._recent.add(self.steps + 1, taken, args, kwargs)
         self._material.gradient_begins(self.steps + 1, taken, args, kwargs, looked=self._look is not None)
         if self._look is not None:
             tape = self._material.recording(self.steps + 1, self.model, self._optimisers.alive)
@@ -251,6 +263,8 @@ class Watcher(taps.Listener):
         look, self._look = self._look, None
         number = self._optimisers.number(optimiser)
         met = self._optimisers.stepped(optimiser, self.steps, changed)
+        if met is not None and (schedule := schedule_of(optimiser)) is not None:
+            self._notes.append(Call("made-scheduler", self.steps, made.line_of(schedule) or function_line(schedule), number))
         found = (met, self._memory.after_step(self.steps), self._graphs.after_step(self.steps))
         notes: list[Observation] = [*self._notes, *(o for o in found if o is not None)]
         notes += self._calls.phases(self.steps, number)
@@ -295,6 +309,16 @@ class Watcher(taps.Listener):
         notes += self._material.looked(look, self.steps)
         self.looks += 1
         return True
+
+    def _broken(self, step: int, value: float) -> Iterator[Observation]:
+        """The loss of this step is not finite, which was not known when it was taken. Said of the first such step."""
+        if self.model is None or self._is_broken:
+            return
+        self._is_broken = True
+        yield NotFinite(step, "loss", nans=int(math.isnan(value)), infs=int(math.isinf(value)))
+        origin = self._recent.origin(step, self.model)
+        if origin is not None:
+            yield origin
 
     def _note_modes(self, *, graph: bool) -> None:
         assert self.model is not None
