@@ -63,7 +63,6 @@ MISSING = {
         "Orders": NO_LOADER,
         "Employs": NO_LOADER,
         "Dissects": AUTOMATIC,
-        "Profiles": "XLA compiles a step into one program: forward, backward and layers have no times of their own in it",
     },
     "mlx": {
         "WrapsSteps": "value_and_grad and the optimisers are heard where they are called",

@@ -1,5 +1,6 @@
 """Looking into models of JAX: shapes, operations, maps, values and gradients inside are those of a computation by hand."""
 
+import time
 from typing import Any
 
 import equinox as eqx
@@ -207,3 +208,57 @@ def test_values_cannot_be_lent() -> None:
 def test_gradients_that_nobody_keeps_are_asked_for_with_data() -> None:
     with pytest.raises(UnusableInput, match="keeps no gradients in a model"):
         sleuth.gradients(Small(nnx.Rngs(0)))
+
+
+def test_a_profile_tells_phases_layers_and_memory_and_that_they_were_compiled_apart(small) -> None:
+    model, inputs, *_ = small
+    found = sleuth.profile(model, [(inputs, Y)] * 3, loss=cross_entropy, optimizer=optax.adam(1e-3), steps=3)
+    assert len(found.steps) == 3
+    assert all(min(step.forward, step.optimiser, step.data) > 0 for step in found.steps)
+    assert found.fused is not None
+    assert found.fused > 0
+    assert "as one program it takes" in str(found)
+    assert any("compiled apart" in note for note in found.notes)
+    flops = {layer.path: layer.flops for layer in found.layers if layer.flops}
+    assert flops == {"conv": 2 * 6 * 36 * 3 * 9, "head": 2 * 6 * 3 * 10}
+    assert sum(found.share_of(layer) for layer in found.layers) == pytest.approx(1)
+    size = 4 * (27 + 3 + 30 + 10)
+    memory = found.memory
+    assert (memory.parameters, memory.gradients, memory.optimiser, memory.batch) == (size, size, 2 * size + 4, inputs.nbytes + 24)
+    maps = 4 * 6 * 3 * 36
+    # What ReLU and the layer behind it need for their derivatives is kept, and not ten times as much.
+    assert maps / 4 <= memory.activations <= 10 * maps
+    assert memory.peak is not None
+    assert memory.peak >= 2 * (3 * size) + inputs.nbytes
+
+
+def test_the_slow_layer_of_a_profile_stands_first_and_takes_its_time() -> None:
+    class Nap(nnx.Module):
+        def __call__(self, x):
+            def nap(row):
+                time.sleep(0.02)
+                return row
+
+            return x + jax.pure_callback(nap, jax.ShapeDtypeStruct(x.shape, x.dtype), jax.lax.stop_gradient(x))
+
+    model = nnx.Sequential(nnx.Linear(64, 8, rngs=nnx.Rngs(0)), Nap(), nnx.Linear(8, 10, rngs=nnx.Rngs(0)))
+    found = sleuth.profile(model, [(X, Y)], loss=cross_entropy, steps=2)
+    assert found.slowest[0].path == "layers.1"
+    assert 0.02 <= found.slowest[0].forward < 0.1
+    assert found.shares["forward"] > 0.3
+
+
+def test_a_layer_calls_once_a_round_what_it_does_in_a_loop() -> None:
+    class Rows(nnx.Module):
+        def __call__(self, x):
+            return jax.lax.map(lambda row: jnp.tanh(row) * 2, x)
+
+    model = nnx.Sequential(nnx.Linear(64, 10, rngs=nnx.Rngs(0)), Rows())
+    counted = {}
+    with ADAPTER.bench(Subject(model, (X, Y), cross_entropy)) as bench:
+        for samples in (3, 6):
+            work = ADAPTER.work(bench, take_apart((X[:samples], Y[:samples])), 0)
+            counted[samples] = {w.path: w.operations for w in work}
+            assert not any(w.forward for w in work)
+    assert counted[6]["layers.1"] - counted[3]["layers.1"] == 3 * 2
+    assert counted[6]["layers.0"] == counted[3]["layers.0"]

@@ -2,7 +2,6 @@
 
 VALUES = "jax.grad returns gradients as new values: nothing adds up between steps, and there is no zero_grad to forget"
 NO_GRAPH = "JAX keeps no graph between steps: what a compiled step returns has no history"
-FUSED = "XLA compiles the step into one program, in which a layer has no time of its own"
 NO_LOADER = "JAX has no loader of its own"
 
 ABSENT = {
@@ -20,6 +19,5 @@ ABSENT = {
     "workers-repeat-augmentation": f"{NO_LOADER}, and so no worker processes",
     "waiting-for-data": f"{NO_LOADER}: what a loop does between two steps may be anything",
     "memory-grows": f"{NO_LOADER} that tells when data are read a second time: until then a rise may be a buffer that is filled",
-    "slow-layer": FUSED,
     "host-synchronises": "a compiled step cannot read its own values; what the loop reads of them is not listened to",
 }

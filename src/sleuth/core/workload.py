@@ -74,3 +74,5 @@ class Cost:
     layers: tuple[LayerWork, ...]
     memory: MemoryUse
     device: str
+    fused: float | None = None  # seconds of a step in one program, where phases and layers were compiled apart
+    notes: tuple[str, ...] = ()  # what a reader of these figures must know

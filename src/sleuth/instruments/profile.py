@@ -24,6 +24,7 @@ class StepProfile(Result):
     memory: MemoryUse
     device: str
     notes: tuple[str, ...] = ()
+    fused: float | None = None  # seconds of a whole step in one program, where phases and layers were compiled apart
 
     @property
     def seconds(self) -> Phases:
@@ -87,4 +88,4 @@ def profile(
         lab.bench.set_training(True)
         found = profiling(lab).cost(lab.bench, endless(lab), steps=steps, warm_up=WARM_UP, tell=lab.progress)
         notes = ["Adam stood in for an optimiser"] if lab.bench.lr is None else []
-        return StepProfile(found.steps, found.layers, found.memory, found.device, (*notes, *lab.notes))
+        return StepProfile(found.steps, found.layers, found.memory, found.device, (*notes, *found.notes, *lab.notes), found.fused)

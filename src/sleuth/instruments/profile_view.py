@@ -33,7 +33,8 @@ def html(found: "StepProfile") -> str:
 def _phases(found: "StepProfile") -> str:
     usual = found.seconds
     parts = (f"{phase} {milliseconds(getattr(usual, phase))} ({share:.0%})" for phase, share in found.shares.items())
-    return f"A step takes {milliseconds(usual.total)} on {found.device}: {', '.join(parts)}"
+    whole = "" if found.fused is None else f"; as one program it takes {milliseconds(usual.data + found.fused)}"
+    return f"A step takes {milliseconds(usual.total)} on {found.device}: {', '.join(parts)}{whole}"
 
 
 def _row(found: "StepProfile", layer: "LayerWork") -> list[str]:
@@ -92,6 +93,6 @@ def _draw_layers(axes: Any, found: "StepProfile") -> None:
     axes.barh(places, [layer.backward * 1e3 for layer in layers], left=behind, color=ORANGE, label="backward")
     axes.set_yticks(places, names, fontsize=7, parse_math=False)
     axes.invert_yaxis()
-    axes.set_xlabel("ms a step, under the profiler")
+    axes.set_xlabel("ms a step, under the profiler" if found.fused is None else "ms a step, each layer compiled apart")
     axes.set_title("The slowest layers", fontsize=9)
     axes.legend(frameon=False, fontsize=8, loc="lower right")

@@ -13,6 +13,7 @@ from sleuth.adapters.jax.inspecting.inspecting import JaxInspects
 from sleuth.adapters.jax.lending import JaxLends
 from sleuth.adapters.jax.origin import find_origin
 from sleuth.adapters.jax.overhearing import JaxOverhears
+from sleuth.adapters.jax.profiling.profiling import JaxProfiles
 from sleuth.adapters.jax.watching.capability import JaxWatches
 from sleuth.core.adapter import Adapter, Bench, Describes, Steps, Substitutes, Traces
 from sleuth.core.errors import Unsupported
@@ -25,6 +26,7 @@ class JaxAdapter(
     JaxInspects,
     JaxLends,
     JaxOverhears,
+    JaxProfiles,
     JaxWatches,
     Adapter,
     Describes,

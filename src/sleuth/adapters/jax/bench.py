@@ -42,7 +42,7 @@ class JaxBench(Bench):
         with precision(wide):
             self.params = _widened(self.form.params, wide)
             self.rest = _widened(self.form.rest, wide)
-            self._stepper = Stepper(subject.optimizer, self.params)
+            self.stepper = Stepper(subject.optimizer, self.params)
         self.training = True
         self._gradients: Any = None
         self.ear: Ear | None = None  # hears what is said inside the model
@@ -55,14 +55,14 @@ class JaxBench(Bench):
     def lend(self) -> tuple[Any, Any] | None:
         """The model and the optimiser as objects that can be changed in place, where the user has such."""
         self.take_back()
-        self._lent = self.form.lent(self.params, self.rest, self.subject.optimizer, self._stepper.state)
+        self._lent = self.form.lent(self.params, self.rest, self.subject.optimizer, self.stepper.state)
         return self._lent
 
     def take_back(self) -> None:
         if self._lent is None:
             return
         lent, self._lent = self._lent, None
-        self.params, self.rest, self._stepper.state = self.form.taken_back(*lent, self.rest, self._stepper.state)
+        self.params, self.rest, self.stepper.state = self.form.taken_back(*lent, self.rest, self.stepper.state)
 
     def parameter(self, path: str) -> Any:
         self.take_back()
@@ -77,11 +77,11 @@ class JaxBench(Bench):
 
     def snapshot(self) -> Any:
         self.take_back()
-        held = (self.params, self.rest, self._stepper.state, self._stepper.knobs)
+        held = (self.params, self.rest, self.stepper.state, self.stepper.knobs)
         return held, random.getstate(), np.random.get_state()
 
     def restore(self, snapshot: Any) -> None:
-        (self.params, self.rest, self._stepper.state, self._stepper.knobs), python, numpy = snapshot
+        (self.params, self.rest, self.stepper.state, self.stepper.knobs), python, numpy = snapshot
         random.setstate(python)
         np.random.set_state(numpy)
 
@@ -131,10 +131,10 @@ class JaxBench(Bench):
         return step_usage(self, batch) if self.program.step is not None else None
 
     def loss(self, batch: Parts) -> float:
-        value, self.rest = self._run("loss", self._value, batch)
+        value, self.rest = self._run("loss", self.value_of, batch)
         return float(value)
 
-    def _value(self, params: Any, rest: Any, given: Any, training: bool) -> Any:
+    def value_of(self, params: Any, rest: Any, given: Any, training: bool) -> Any:
         value, _, rest = self.program.evaluate(params, rest, given, training)
         return value, rest
 
@@ -142,14 +142,17 @@ class JaxBench(Bench):
         self.take_back()
         if self.ear is not None:
             self.ear.listen(self, self.trace(batch), self.arrays(batch), backward=name == "gradients")
+        return self.programs.run(*self.asked(name, function, batch))
+
+    def asked(self, name: str, function: Callable[..., Any], batch: Parts) -> tuple[Any, ...]:
+        """What `Programs` needs to compute a function of (weights, the rest, a batch, the mode)."""
         arrays, static = self.parted(self.program.given(batch))
         training = self.training
 
-        def run(params: Any, rest: Any, arrays: Any) -> Any:
-            return function(params, rest, joined(arrays, static), training)
+        def run(params: Any, rest: Any, arrays: Any, *more: Any) -> Any:
+            return function(params, rest, joined(arrays, static), training, *more)
 
-        key = (name, training, static.key)
-        return self.programs.run(key, run, self.params, self.rest, arrays)
+        return (name, training, static.key), run, self.params, self.rest, arrays
 
     def loss_with(self, batch: Parts, change: Callable[[Any], Any]) -> float:
         """The model's answer is computed, changed outside of any trace, and then given to the loss."""
@@ -170,38 +173,40 @@ class JaxBench(Bench):
     def gradients(self, batch: Parts) -> Gradients:
         if self.program.step is None and self.program.loss is None:
             self.loss(batch)
-        (value, self.rest), self._gradients = self._run("gradients", jax.value_and_grad(self._value, has_aux=True), batch)
+        (value, self.rest), self._gradients = self._run("gradients", jax.value_and_grad(self.value_of, has_aux=True), batch)
         alive = reached(self.trace(batch))
         found = dict(zip(self.flat_paths, jax.tree.leaves(self._gradients), strict=True))
         return Gradients(float(value), {path: found[path] if path in alive else None for path in self._paths})
 
     def step(self, batch: Parts) -> float:
-        (value, self.rest), self._gradients = self._run("gradients", jax.value_and_grad(self._value, has_aux=True), batch)
+        (value, self.rest), self._gradients = self._run("gradients", jax.value_and_grad(self.value_of, has_aux=True), batch)
         self.apply(batch)
         return float(value)
 
     def apply(self, batch: Parts) -> None:
         if self._gradients is None:
             raise Unsupported("no gradients were computed before the step")
-        stepper = self._stepper
+        self.params, self.stepper.state = self.programs.run(*self.asked_to_apply(self._gradients))
+
+    def asked_to_apply(self, gradients: Any) -> tuple[Any, ...]:
+        stepper = self.stepper
         with precision(self.wide):
             inputs = stepper.inputs()
-        given = (self.params, self._gradients, stepper.state, inputs)
-        self.params, stepper.state = self.programs.run(("apply", stepper.plan), stepper.function(), *given)
+        return ("apply", stepper.plan), stepper.function(), self.params, gradients, stepper.state, inputs
 
     @property
     def lr(self) -> float | None:
-        return self._stepper.lr
+        return self.stepper.lr
 
     def set_lr(self, lr: float) -> None:
-        self._stepper.set_lr(lr)
+        self.stepper.set_lr(lr)
 
     @property
     def weight_decay(self) -> float | None:
-        return self._stepper.weight_decay
+        return self.stepper.weight_decay
 
     def scale_weight_decay(self, factor: float) -> None:
-        self._stepper.scale_weight_decay(factor)
+        self.stepper.scale_weight_decay(factor)
 
     def double(self) -> "JaxBench":
         other = JaxBench(self.subject, wide=True)

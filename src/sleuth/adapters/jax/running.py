@@ -47,7 +47,7 @@ def is_data(leaf: Any) -> bool:
 
 
 def _widened(leaf: Any, wide: bool) -> jax.Array:
-    array = jnp.asarray(leaf)
+    array = leaf if isinstance(leaf, jax.Array) else jnp.asarray(leaf)
     return array.astype(jnp.float64) if wide and jnp.issubdtype(array.dtype, jnp.floating) else array
 
 
@@ -59,12 +59,18 @@ class Programs:
     def run(self, name: Hashable, function: Callable[..., Any], *given: Any) -> Any:
         """`function(*given)`, all of whose leaves are arrays; `name` stands for everything else that it depends on."""
         with precision(self._wide):
+            executable, flat, out = self.ready(name, function, *given)
+            return jax.tree.unflatten(out, executable(*flat))
+
+    def ready(self, name: Hashable, function: Callable[..., Any], *given: Any) -> tuple[Any, list[Any], Any]:
+        """The executable, what it is called with, and the tree that its results make."""
+        with precision(self._wide):
             flat, tree = jax.tree.flatten(given)
-            key = (name, tree, tuple((leaf.shape, str(leaf.dtype), getattr(leaf, "weak_type", False)) for leaf in flat))
+            key = (name, tree, tuple([(leaf.shape, leaf.dtype, getattr(leaf, "weak_type", False)) for leaf in flat]))
             if key not in self._made:
                 self._made[key] = _compiled(function, tree, flat)
             executable, out = self._made[key]
-            return jax.tree.unflatten(out, executable(*flat))
+            return executable, flat, out
 
 
 def _compiled(function: Callable[..., Any], tree: Any, flat: list[Any]) -> tuple[Any, Any]:

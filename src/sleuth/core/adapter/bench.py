@@ -152,4 +152,5 @@ class Profiles(ABC):
 
     @abstractmethod
     def work(self, bench: Bench, batch: Parts, repeats: int) -> tuple[LayerWork, ...]:
-        """Of the forward pass and loss alone, without a profiler: the quickest of the repeats speaks."""
+        """Of the forward pass and loss alone, without a profiler: the quickest of the repeats speaks. 0 repeats: only what can be
+        counted is asked for, and times may be left out."""

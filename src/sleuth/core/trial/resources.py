@@ -21,7 +21,7 @@ class LayerLoad:
     path: str  # "" for what the model does outside of its layers, and for the loss
     kind: str
     family: str
-    seconds: float
+    seconds: float  # only where some layer calls more for more samples: else it may be 0, not measured
     flops: int
     operations: int
     fewer_operations: int  # with fewer samples

@@ -86,7 +86,7 @@ def best_seconds(bench: TorchBench, batch: Parts, repeats: int) -> Stopwatch:
     """The quickest run: whatever else the machine does only makes one slower."""
     found: list[Stopwatch] = []
     wait = synchroniser(bench)
-    for _ in range(repeats):
+    for _ in range(max(repeats, 1)):
         watch = Stopwatch(wait)
         with layers_entered(bench.model, watch.enter, watch.leave):
             watch.start()
