@@ -53,8 +53,9 @@ class NumpyProfiles(Profiles):
                 times.append((whole, [_own(visitor.notes, i) for i in range(len(visitor.notes))]))
         if not times:
             raise Unsupported("the model does not call the same layers every time")
-        whole = min(t for t, _ in times)
-        return tuple(_layers(mine, counted.notes, whole, np.min([own for _, own in times], axis=0)))
+        # All of one pass: the least of each layer from different ones would leave what disturbed them to the rest.
+        whole, own = min(times, key=lambda one: one[0])
+        return tuple(_layers(mine, counted.notes, whole, np.asarray(own)))
 
 
 def _mine(bench: Bench) -> NumpyBench:
