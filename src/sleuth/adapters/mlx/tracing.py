@@ -10,6 +10,7 @@ from sleuth.adapters.mlx.anatomy import modules, parameters
 from sleuth.adapters.mlx.arrays import arrays_in, as_mlx
 from sleuth.adapters.mlx.bench import MlxBench
 from sleuth.adapters.mlx.flow import FlowNotes
+from sleuth.adapters.mlx.hidden import hidden_at_work
 from sleuth.adapters.mlx.kinds import family_of
 from sleuth.adapters.mlx.operations import Operation, Operations
 from sleuth.adapters.mlx.origin import born_backward, born_forward
@@ -36,7 +37,9 @@ def connection(bench: MlxBench, batch: Parts) -> Connection:
         bench.restore(before)
     called = {o.layer for o in notes.heard}
     unused = [path for path, module in modules(bench.model) if path and not _is_used(path, module, called)]
-    return Connection(len(bench.paths()), missing, cuts_of(bench.model, notes.heard, missing), tuple(unused))
+    cuts = cuts_of(bench.model, notes.heard, missing)
+    hidden = hidden_at_work(bench.model, notes.heard)
+    return Connection(len(bench.paths()), missing, cuts, tuple(unused), strangers=hidden or None)
 
 
 def _is_used(path: str, module: nn.Module, called: set[str]) -> bool:

@@ -33,6 +33,11 @@ MADE = {
         "before does not hold it",
         "Build the layer in __init__, or run the model once on a batch before you make the optimiser.",
     ),
+    "hidden": (
+        "{where}, with {count} trainable numbers, stands between layers that are trained, but its name begins with an "
+        "underscore: the model does not count it, and nothing trains it",
+        "Give it a name without an underscore; or freeze() it, if it is meant to stay as it is.",
+    ),
 }
 ELSEWHERE = (
     "forward of {where} uses {count} trainable numbers that the model and the optimiser do not know",
@@ -81,7 +86,7 @@ def unregistered_layers(seen: Seen) -> Iterator[Evidence | NotExamined]:
         yield NotExamined("this framework was not searched for layers outside the model")
         return
     at_work = [s for s in strangers or () if s.holder in MADE]
-    if strangers is not None and not any(s.holder == "elsewhere" for s in strangers):
+    if strangers is not None and not any(s.holder in ("elsewhere", "hidden") for s in strangers):
         # What no forward uses is another's: a critic, a network that a loss compares with.
         for stray in strays or ():
             yield NotExamined(f"{stray.path} holds layers that forward does not use; who trains them cannot be told")
@@ -114,7 +119,7 @@ def _at_work(stranger: Stray) -> Evidence:
         summary=how.format(where=stranger.path or "the model", count=f"{stranger.parameters:,}"),
         numbers={"parameters": stranger.parameters, "holder": stranger.holder},
         severity=Severity.WARNING if stranger.holder == "forward, plain" else None,
-        confidence=Confidence.LIKELY if stranger.holder == "elsewhere" else None,
+        confidence=Confidence.LIKELY if stranger.holder in ("elsewhere", "hidden") else None,
         fix=fix,
         strength=float(stranger.parameters),
     )

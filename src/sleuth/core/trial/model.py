@@ -80,7 +80,8 @@ class Connection(Trial):
     error: str | None = None  # backward could not start: nothing needs a gradient
     custom: tuple[str, ...] | None = None  # operations with a hand-written backward; None: not looked for
     # Trainable numbers at work in the model that it does not know. Holders: "forward" (made at every call), "forward, plain"
-    # (the same, of ones and zeros), "first call" (registered only then), "elsewhere". None: not looked for.
+    # (the same, of ones and zeros), "first call" (registered only then), "hidden" (by its name), "elsewhere". None: not
+    # looked for.
     strangers: tuple[Stray, ...] | None = None
 
 
@@ -142,8 +143,8 @@ class GradientTerm:
     """What a wrong gradient is, exactly, in place of the right one.
 
     Kinds: factor (`factor` times the right one), batch (also, and the factor is the number of samples), mean (it is one over
-    that), transposed, activation (the derivative of `name` is left out), sample (only one sample counts), decay (the weights
-    times `factor` are added).
+    that), transposed, activation (the derivative of `name` is left out), sample (only one sample counts), everything (it was
+    summed over the units too), clipped (on purpose), decay (the weights times `factor` are added).
     """
 
     kind: str
