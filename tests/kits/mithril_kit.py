@@ -253,10 +253,7 @@ ONE_MODE = "a compiled model has one mode: it has neither train() nor eval(), an
 PURE = "evaluate() is a function of two dicts: it returns gradients and keeps none that could be cleared or clipped too late"
 NO_GRAPH = "evaluate() returns plain arrays: nothing of a step is recorded that could be kept"
 KEYS = "the compiler names every weight by its key, and evaluate() refuses a dict that lacks one"
-UNTRIED = "it can be had in Mithril, and was not tried yet"
 ABSENT = {
-    "disconnected-parameters": UNTRIED,
-    "gradient-not-finite": UNTRIED,
     "double-precision": "the precision of a backend is asked for by name, NumpyBackend(dtype=float64): it is no slip",
     "frozen-parameters": "what is learned is what the loop hands to its optimiser: a weight that is left out of the dict is data",
     "future-leaks": "the stand-in, on which the cases are built, has no attention",

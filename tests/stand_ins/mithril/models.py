@@ -6,7 +6,7 @@ __all__ = [
     "AbsoluteError", "Add", "BaseKey", "BinaryCrossEntropy", "CrossEntropy", "CustomPrimitiveModel", "Divide", "Embedding",
     "Flatten", "Gelu", "LayerNorm", "Linear", "Log",
     "MatrixMultiply", "Mean", "Model", "Multiply", "Relu", "Reshape", "Sigmoid", "Sine", "Softmax", "Sqrt", "SquaredError",
-    "Subtract", "Tanh", "TrainModel", "Transpose", "Variance",
+    "StopGradient", "Subtract", "Tanh", "TrainModel", "Transpose", "Variance",
 ]  # fmt: skip
 
 
@@ -53,6 +53,11 @@ class Sine(PrimitiveModel):
 class Sqrt(PrimitiveModel):
     def __init__(self, robust=False, input=TBD, *, threshold=TBD, name=None):
         super().__init__("sqrt", _keys({"input": input}), name=name)
+
+
+class StopGradient(PrimitiveModel):
+    def __init__(self, input=TBD, *, name=None):
+        super().__init__("stop_gradient", _keys({"input": input}), name=name)
 
 
 class Flatten(PrimitiveModel):
