@@ -29,6 +29,8 @@ OF_ANY_WEIGHTS = ("describing", "first_pass", "flowing", "causality", "dependenc
 # A few passes through the model each: before the budget is spent on the rest, and in this order. A pass that is only followed
 # need not be compiled.
 AT_ONCE = ("reading", "describing", "flowing", "first_pass", "connecting", "time_reach")
+# These need one program or none.
+COMPILED_ONCE = ("start", "causality")
 
 
 class Aftermath:
@@ -51,7 +53,7 @@ class Aftermath:
             stack.enter_context(self._adapter.preserve(lab.subject))
             if isinstance(self._adapter, Steps) and not self._kept.forbidden:
                 lab.bench_ = stack.enter_context(self._adapter.bench(lab.subject))
-            for probe in sorted(all_probes(), key=_turn) if probes is None else probes:
+            for probe in sorted(all_probes(), key=self._turn) if probes is None else probes:
                 try:
                     self._run(probe, lab, emit)
                 except KeyboardInterrupt:  # this one and the rest say why they gave nothing
@@ -60,6 +62,11 @@ class Aftermath:
         self.notes += lab.notes
         if self._kept.callable and not self._kept.forbidden and not self.interrupted and lab.train.batches:
             self._draw(lab, emit)
+
+    def _turn(self, probe: Probe) -> tuple[bool, int, bool]:
+        """A model that takes batches of one size is compiled: that comes after everything that the data alone can tell."""
+        compiled = self._kept.batch_size is not None
+        return compiled and probe.stage is not Stage.DATA, _turn(probe), not (compiled and probe.name in COMPILED_ONCE)
 
     def _draw(self, lab: Lab, emit: Emit) -> None:
         drawing = drawing_of(lab.subject.model, lab.batch.inputs)

@@ -14,6 +14,8 @@ NORMS = {"norm", "sqrt"}
 
 def stable_form(origin: Origin) -> str | None:
     """A sentence that begins with a verb; None where nothing better is known than the check's own text."""
+    if origin.advice is not None:
+        return origin.advice
     if origin.taken_by is not None:
         return _underflow(origin)
     if origin.unused:

@@ -11,7 +11,9 @@ import jax.numpy as jnp
 from sleuth.adapters.jax.arrays import device
 from sleuth.adapters.jax.forms import Form, form_of
 from sleuth.adapters.jax.optimising import injected, read, transformation
+from sleuth.adapters.jax.watching.layer_places import made_at
 from sleuth.adapters.jax.words import ACTIVATIONS, FUNCTIONS, SOFTMAXES, family_of
+from sleuth.adapters.jax.written import written_at
 from sleuth.core.location import Location, locate
 from sleuth.core.machine import machine
 from sleuth.core.observation import Architecture, Layer, Parameter, Settings
@@ -95,7 +97,7 @@ def _layer(path: str, module: Any) -> Layer:
     family = family_of(module)
     if family == "other" and any(_is_holder(v) for v in vars(module).values()):
         family = "container"
-    return Layer(path, type(module).__name__, family, layer_settings(module), _class_location(module))
+    return Layer(path, type(module).__name__, family, layer_settings(module), made_at(module) or _class_location(module))
 
 
 def _is_holder(value: Any) -> bool:
@@ -138,6 +140,7 @@ def _parameters(subject: Subject, form: Form, modules: dict[str, Any]) -> Iterat
             optimised=None if moved is None else path in moved,
             layer=(holder or path) if plain else _holder(holder, modules),
             family=_plain_family(path, array, flat) if plain else family_of(modules.get(_holder(holder, modules))),
+            location=written_at(path) if plain else None,
         )
 
 

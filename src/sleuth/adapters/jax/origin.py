@@ -10,6 +10,7 @@ import numpy as np
 from sleuth.adapters.jax.looking import Looking, plain
 from sleuth.adapters.jax.marking import Marks
 from sleuth.adapters.jax.running import joined, precision
+from sleuth.adapters.jax.stable_words import told
 from sleuth.adapters.jax.tape import Entry, Tape
 from sleuth.adapters.jax.words import FUNCTIONS
 from sleuth.core.observation import Origin
@@ -67,7 +68,7 @@ def origin_on(tape: Tape, flat: list[Any], marks: Marks, direction: str, step: i
         return None
     entry = bad.entry
     layer = next((marks.visits[v].path for v in reversed(entry.visits) if marks.visits[v].path), None)
-    return Origin(
+    origin = Origin(
         step,
         _operation(entry, direction),
         direction,
@@ -82,6 +83,7 @@ def origin_on(tape: Tape, flat: list[Any], marks: Marks, direction: str, step: i
         # Where layers are known by their calls, what none of them did is the loop's or the loss's.
         outside=not entry.visits and any(visit.module is not None for visit in marks.visits),
     )
+    return told(origin)
 
 
 def _operation(entry: Entry, direction: str) -> str:

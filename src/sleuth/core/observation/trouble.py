@@ -43,6 +43,7 @@ class Origin(Observation):
     outside: bool = False  # of the model: in the user's loop or loss
     certain: bool = True  # the step, done again, came to the same values
     batch: int | None = None  # the number of the batch in its pass over the data, from 0
+    advice: str | None = None  # what to write instead, where the framework has words of its own for it
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from sleuth.adapters.jax.arrays import to_numpy
+from sleuth.adapters.jax.watching.asking import Asked
 from sleuth.adapters.jax.watching.learned import Learned, is_batch
 from sleuth.adapters.jax.watching.parting import Division, divided, from_output, to_output
 from sleuth.adapters.jax.watching.passing import Passing, Source
+from sleuth.adapters.jax.watching.second_form import JIT
 from sleuth.core.errors import Unsupported
 from sleuth.core.kept import Kept, Passed
 from sleuth.core.subject import Parts, Subject
@@ -28,7 +30,7 @@ ROUNDING = 1e-3
 PLAIN = 1e-2
 
 
-def kept(passing: Passing, optimiser: Any) -> Kept | None:
+def kept(passing: Passing, optimiser: Any, asked: Asked | None = None) -> Kept | None:
     with redirect_stdout(io.StringIO()):  # a function that was not compiled is traced here, and may speak
         source, first = passing.source or passing.eager_source(), passing.first
     if source is None or first is None or not passing.held:
@@ -49,6 +51,7 @@ def kept(passing: Passing, optimiser: Any) -> Kept | None:
     return Kept(
         Subject((again.apply, again.tree()), None, loss, optimiser, step=step),
         _of_one_size(train),
+        () if asked is None else asked.groups(train[0].parts),
         fed_anew=passing.fed_anew,
         at_start=not reason,
         forbidden="" if small else "the model is too large to be called once more at the end",
@@ -130,6 +133,8 @@ class Again:
         self._size = base[roles.inputs[0]].shape[0]
         self._model = to_output(learned.closed.jaxpr, division)
         self._loss, needed = from_output(learned.closed.jaxpr, division)
+        # As one program: by itself each operation would be compiled alone.
+        self._whole = JIT(lambda given: self._loss(self._model(*given)[0], *given)[0])
         own = {*learned.weights, *(p for p in roles.inputs if p != roles.target)}
         self.is_plain = roles.target is not None and not needed & own
 
@@ -187,7 +192,7 @@ class Again:
                 given[place] = array
             return self._loss(self._model(*given)[0], *given)[0]
 
-        gradient = np.concatenate([np.ravel(g) for g in jax.grad(value)(before)])
+        gradient = np.concatenate([np.ravel(g) for g in JIT(jax.grad(value))(before)])
         moved = np.concatenate([np.ravel(to_numpy(a) - to_numpy(b)) for a, b in zip(after, before, strict=True)])
         rate = -float(moved @ gradient) / max(float(gradient @ gradient), float(np.finfo(np.float32).tiny))
         rest = np.linalg.norm(moved + rate * gradient)
@@ -197,7 +202,7 @@ class Again:
         """Why experiments with what was put together would tell of another training."""
         given = self._given(None, *self._sides(parts.raw))
         try:
-            again = float(self._loss(self._model(*given)[0], *given)[0])
+            again = float(self._whole(given))
         except Exception as error:
             return f"the loss of the first batch could not be computed again: {type(error).__name__}: {error}"
         if first is not None and not np.isfinite(first) and not np.isfinite(again):

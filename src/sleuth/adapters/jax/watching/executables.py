@@ -104,6 +104,14 @@ class Compiled:
         channel = self._look(form, given)  # first: the plain one may take the memory of its arguments
         return self.plain(*args, **kwargs), channel
 
+    def looked_back(self, given: Arguments) -> Channel | None:
+        """What there is to tell of a call that was made before, unless it took the memory of what it was given."""
+        form = self.form_for(given)
+        if form is None or form.look is None:
+            return None
+        taken = any(getattr(leaf, "is_deleted", lambda: False)() for leaf in form.inputs(given))
+        return None if taken else self._look(form, given)
+
     def _look(self, form: SecondForm, given: Arguments) -> Channel | None:
         try:
             return form.look(given) if form.look is not None else None

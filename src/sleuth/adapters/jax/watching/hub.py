@@ -152,13 +152,17 @@ class Hub:
             owner = self.owner(part, _weights(part, given), step.optimiser)
             if owner is not None and part.is_gradient:
                 owner.begin(part.lane, step.order[part])
-                owner.tripwire.found.append(Call("step", owner.steps, users_line()))
+                place = users_line()
+                # The line that calls the step is the one that gives it its batch.
+                owner.tripwire.found += [Call(kind, owner.steps, place) for kind in ("step", "batch")]
             step.owners.append(owner)
         if step.first is not None:  # it was called before anything was known of it
             first, step.first = step.first, None
             before, step.first_given = step.first_given, None
             self._keep(step, before)
-            self._note(step, None, first, None)
+            due = any(owner is not None and owner.pace.looks_at(0) for owner in step.owners)
+            channel = step.looked_back(before) if due and before is not None else None
+            self._note(step, before if channel is not None else None, first, channel)
 
     def _keep(self, step: Compiled, given: Arguments | None) -> None:
         """Before the step is run."""
@@ -191,7 +195,7 @@ class Hub:
                 look = tuple(measured) if channel is not None else None
                 weights = partial(_weights, part, given)
                 owner.gradient(part.lane, loss, look, weights, channel)
-                owner.remember(loss, step, given)
+                owner.remember(loss, step, given, looked=look is not None)
         except Exception as error:
             self.failed(error)
 

@@ -27,6 +27,12 @@ def inquire(first: "Remembered", before: "Remembered | None", remarks: list[str]
         yield born
 
 
+def gradient_origin(remembered: "Remembered", remarks: list[str]) -> Iterator[Observation]:
+    born = _origin(remembered, "backward", remarks)
+    if born is not None:
+        yield born
+
+
 def _origin(remembered: "Remembered", direction: str, remarks: list[str]) -> Origin | None:
     if remembered.given is None:
         remarks.append(NOT_KEPT)

@@ -9,6 +9,7 @@ import jax
 
 from sleuth.adapters.jax.watching.executables import Compiled
 from sleuth.adapters.jax.watching.hearing import make_apply_updates, make_grad, make_value_and_grad, make_vjp
+from sleuth.adapters.jax.watching.layer_places import make_construction
 from sleuth.adapters.jax.watching.makers import make_maker, makers_in
 from sleuth.adapters.jax.watching.models import make_init
 from sleuth.adapters.jax.watching.scanning import make_scan
@@ -68,6 +69,10 @@ class Patches:
         kind = getattr(sys.modules.get("flax.nnx"), "Optimizer", None)
         if kind is not None:
             self._replace(kind, "__init__", make_init(kind.__init__))
+            above = type(sys.modules["flax.nnx"].Module).__mro__
+            classes = next((c for c in above if "__call__" in vars(c) and c.__module__.startswith("flax.")), None)
+            if classes is not None:
+                self._replace(classes, "__call__", make_construction(classes.__call__))
 
     def _replace(self, module: Any, name: str, ours: Any) -> None:
         plain = getattr(module, name)

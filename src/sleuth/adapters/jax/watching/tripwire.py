@@ -14,6 +14,8 @@ from sleuth.core.observation import NotFinite, Observation
 # What the last steps were given is held, in so much memory at most.
 MOST_BYTES = 64 << 20
 MOST_STEPS = 16
+# What steps were given that were looked at, until the look is read.
+MOST_LOOKS = 8
 # Losses are held in any case.
 LEAST_STEPS = 2
 
@@ -32,6 +34,7 @@ class Tripwire:
         self._since = 0
         self._room = 0
         self._done = False
+        self._looks: dict[int, Remembered] = {}
         self._acts: list[Callable[[], None]] = []
         self.found: list[Observation] = []
         self.remarks: list[str] = []
@@ -47,6 +50,23 @@ class Tripwire:
         if self._guard.every_gradient or self._since * 2 >= (self._ring.maxlen or 1):
             self._since = 0
             self._look(wait=self._guard.every_gradient)
+
+    def looked(self, step: int, loss: Any, compiled: Any, given: Any) -> None:
+        """Gradients are read later, by another thread: until then it is known what such a step was given."""
+        if given is not None and len(self._looks) < min(MOST_LOOKS, _room(given)):
+            self._looks[step] = Remembered(step, loss, compiled, given)
+
+    def read(self, step: int) -> None:
+        """What was measured at this step is known now."""
+        self._looks.pop(step, None)
+
+    def gradient_origin(self, step: int) -> Iterator[Observation]:
+        """Where the NaN of a gradient was born whose loss is finite."""
+        from sleuth.adapters.jax.watching.inquiry import gradient_origin
+
+        found = self._looks.get(step)
+        if found is not None:
+            yield from gradient_origin(found, self.remarks)
 
     def acts(self, step: int) -> list[Callable[[], None]]:
         acts, self._acts = self._acts, []

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from sleuth.adapters.jax.watching.asking import Asked
 from sleuth.adapters.jax.watching.channel import Channel, Lane, Part
 from sleuth.adapters.jax.watching.measuring import measure_changes
 from sleuth.adapters.jax.watching.modes import Switches, Validation
@@ -38,6 +39,7 @@ class Watcher:
         self.switches: Switches | None = None  # of the model, where it has any that can be read
         self.validation: Validation | None = None  # that is going on
         self.passing: Passing | None = None  # what is kept for an examination after the end
+        self.asked: Asked | None = None
         self.optimiser: Any = None  # whose updates are applied, where that was told
         self.hears_updates = False
         self.taken = False  # the step takes the memory of its weights, so what became of them is not known
@@ -119,6 +121,8 @@ class Watcher:
 
     def called(self, arguments: Any) -> None:
         """A compiled function that takes no gradient: with the model among its arguments it is a validation."""
+        if self.asked is not None and self._tracks:
+            self.asked.hear(self.steps, arguments, next(iter(self._tracks)))
         if self.switches is None or self.gave_up is not None or not self.switches.is_given(arguments):
             return
         active = self.switches.read()
@@ -133,8 +137,10 @@ class Watcher:
         if remark not in self.said:
             self.said.append(remark)
 
-    def remember(self, loss: Any, step: Any, given: Any) -> None:
+    def remember(self, loss: Any, step: Any, given: Any, *, looked: bool = False) -> None:
         self.tripwire.add(self.steps, loss, step, given)
+        if looked:
+            self.tripwire.looked(self.steps, loss, step, given)
 
     def speak_up(self) -> None:
         """The one place from which something of ours may raise into the user's code, because the user asked for it."""

@@ -12,6 +12,7 @@ import numpy as np
 from sleuth.adapters.jax.crash import crash
 from sleuth.adapters.jax.optimising import rate_of, read, transformation
 from sleuth.adapters.jax.watching.again import kept
+from sleuth.adapters.jax.watching.asking import Asked
 from sleuth.adapters.jax.watching.channel import lane_of
 from sleuth.adapters.jax.watching.hub import HUB
 from sleuth.adapters.jax.watching.makers import made_at, scheduled_at
@@ -32,6 +33,7 @@ from sleuth.core.observation import (
     LossCall,
     Memory,
     Modes,
+    NotFinite,
     Observation,
     Optimiser,
     Precision,
@@ -41,6 +43,7 @@ from sleuth.core.observation import (
     Step,
     Units,
 )
+from sleuth.core.statistics import COLUMNS
 
 # Steps that may wait. Looks hold tables of all tensors: fewer of those.
 MOST_WAITING = 4096
@@ -71,6 +74,8 @@ UNHEARD = (
     "or use sleuth run"
 )
 
+NANS = COLUMNS.index("nans")
+
 os.register_at_fork(after_in_child=HUB.forget)
 
 
@@ -92,14 +97,14 @@ class JaxWatching(Watching):
         self._untold = dict(UNTOLD)
         self.watcher = Watcher(self._put, _shapes(model), every=every, overhead=overhead, guard=guard or Guard())
         self.dropped = 0
-        self.watcher.passing = Passing() if keeps else None
+        self.watcher.passing, self.watcher.asked = (Passing(), Asked()) if keeps else (None, None)
         self.watcher.switches = switches_of(model)
         self._modes = None if self.watcher.switches is None else ModeNotes(self.watcher.switches)
         self.watcher.optimiser = next((tx for o in optimisers if (tx := transformation(o)) is not None), None)
         self._rate: Callable[[int], float | None] | None = None
         self._restarts: Restarts | None = None
         self._unused, self._ended, self._training = Unused(), False, True
-        self._told_taken = self._failed = False
+        self._told_taken = self._failed = self._broken = False
 
     @property
     def own_seconds(self) -> float:  # type: ignore[override]
@@ -135,7 +140,7 @@ class JaxWatching(Watching):
         if passing is None:
             return None
         try:
-            return kept(passing, self.watcher.optimiser)
+            return kept(passing, self.watcher.optimiser, self.watcher.asked)
         except Exception as error:
             self.watcher.say(f"what passed by could not be put together: {type(error).__name__}: {error}")
             return None
@@ -177,13 +182,30 @@ class JaxWatching(Watching):
             self._unused.hear(observation)
             self._untold.pop(observation.role if isinstance(observation, Frame) else type(observation), None)
             yield observation
+            if isinstance(observation, Frame) and observation.role is Role.GRADIENT and self._is_broken(observation, record):
+                yield from self._broken_gradient(observation)
             if isinstance(observation, Step) and look is not None and look.count is not None:
                 parameters = len(record.lane.names)
                 assert self._restarts is not None
                 yield from self._restarts.met(record.step, int(np.asarray(look.count)), parameters, observation.loss)
         if look is not None:
+            self.watcher.tripwire.read(record.step)
             yield from (Absent(what, reason) for what, reason in self._untold.items())
             self._untold = {}
+
+    def _is_broken(self, gradients: Frame, record: Record) -> bool:
+        """For the first time, and not because of its loss."""
+        losses = [float(np.asarray(loss)) for loss in record.losses]
+        bad = gradients.table[:, NANS].any() and np.isfinite(losses).all() and not self._broken
+        self._broken |= bool(bad)
+        return bool(bad)
+
+    def _broken_gradient(self, gradients: Frame) -> Iterator[Observation]:
+        path, bad = next((path, s) for path, s in gradients.statistics().items() if s.nans)
+        born = list(self.watcher.tripwire.gradient_origin(gradients.step))
+        if born:
+            yield NotFinite(gradients.step, "gradient", path, bad.nans, bad.infs)
+        yield from born
 
     def _at_the_end(self) -> Iterator[Observation]:
         if self.watcher.taken and not self._told_taken:

@@ -1,0 +1,57 @@
+"""Where the user's script writes down a weight of a plain tree, by its names: the one place where a dict gets that key."""
+
+import ast
+import functools
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from sleuth.core.location import Location, locate
+from sleuth.core.place import is_users
+
+# Longer scripts are not read for it.
+MOST_BYTES = 1 << 20
+
+
+def written_at(path: str) -> Location | None:
+    """None where no place, or more than one, fits."""
+    file = getattr(sys.modules.get("__main__"), "__file__", None)
+    words = [word for word in path.split(".") if not word.isdigit()]
+    if file is None or not words or not is_users(file):
+        return None
+    found = {line for line, keys in _keys(file) if keys[-len(words) :] == tuple(words)}
+    if not found and len(words) > 1:  # what stands below the key is made by a function
+        found = {line for line, keys in _keys(file) if keys == tuple(words[:-1])}
+    return locate(file, found.pop()) if len(found) == 1 else None
+
+
+@functools.lru_cache(maxsize=4)
+def _keys(file: str) -> tuple[tuple[int, tuple[str, ...]], ...]:
+    try:
+        source = Path(file).read_bytes()
+        tree = ast.parse(source) if len(source) <= MOST_BYTES else None
+    except (OSError, SyntaxError, ValueError):
+        return ()
+    return () if tree is None else tuple(_in(tree, ()))
+
+
+def _in(node: ast.AST, above: tuple[str, ...]) -> Iterator[tuple[int, tuple[str, ...]]]:
+    inside: tuple[ast.AST, ...] = tuple(ast.iter_child_nodes(node))
+    pairs: list[tuple[int, str, ast.AST]] = []
+    if isinstance(node, ast.Dict):
+        known = zip(node.keys, node.values, strict=True)
+        pairs = [(k.lineno, k.value, v) for k, v in known if isinstance(k, ast.Constant) and isinstance(k.value, str)]
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "dict":
+        pairs = [(k.value.lineno, k.arg, k.value) for k in node.keywords if k.arg is not None]
+    elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
+        key = node.targets[0].slice
+        if isinstance(key, ast.Constant) and isinstance(key.value, str):
+            pairs = [(node.lineno, key.value, node.value)]
+    for line, word, value in pairs:
+        yield line, (*above, word)
+        yield from _in(value, (*above, word))
+    below = {id(value) for _, _, value in pairs}
+    for child in inside:
+        if id(child) not in below:
+            # Only what stands directly in a dict stands below its key.
+            yield from _in(child, above if isinstance(node, ast.Dict) else ())
