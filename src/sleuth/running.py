@@ -27,6 +27,8 @@ FOLDER_SECONDS = 10.0
 # For experiments after the end: this share of the script's own time, within bounds.
 BUDGET_SHARE = 0.1
 BUDGET_SECONDS = (6.0, 30.0)
+# At least, where each experiment is compiled before it runs, which takes some tenths of a second every time.
+COMPILED_SECONDS = 15.0
 
 
 @dataclass(frozen=True)
@@ -151,6 +153,7 @@ class Session:
         if not self._is_over:
             return
         least, most = BUDGET_SECONDS
+        least = least if kept.batch_size is None else COMPILED_SECONDS
         seconds = self.options.budget if self.options.budget is not None else min(most, max(least, BUDGET_SHARE * watch.seconds))
         during = ""
         with progress.shown(False if self.options.quiet else None) as show:
