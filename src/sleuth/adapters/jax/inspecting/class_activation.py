@@ -12,6 +12,7 @@ from sleuth.adapters.jax.inspecting.guest import Guest
 from sleuth.adapters.jax.inspecting.pictures import channel_axis, convolutions, traced
 from sleuth.adapters.jax.listening import Spoken, listened
 from sleuth.adapters.jax.trace import Trace
+from sleuth.core.class_activation import credited, targets_of
 from sleuth.core.errors import UnusableInput
 from sleuth.core.inspection import ClassActivation
 from sleuth.core.naming_layers import among, layer_named
@@ -48,21 +49,12 @@ def class_activation(model: Any, inputs: Any, layer: str | None, target: int | S
         return _scores(listened(trace.jaxpr, flat, hears)), spoken[0]
 
     scores, activation = scored(jnp.zeros(shape))
-    targets = _targets(target, scores)
+    told = to_numpy(scores)
+    targets = targets_of(target, told)
     gradient = jax.grad(lambda shift: jnp.take_along_axis(scored(shift)[0], targets[:, None], 1).sum())(jnp.zeros(shape))
     axis = channel_axis(module, shape)
-    values, slopes = (jnp.moveaxis(a.astype(jnp.float32), axis, 1) for a in (activation, gradient))
-    maps = jax.nn.relu((slopes.mean((2, 3), keepdims=True) * values).sum(1))
-    enlarged = jax.image.resize(maps, (len(maps), *image.shape[2:]), "linear", antialias=False)
-    chosen = jnp.take_along_axis(scores, targets[:, None], 1)[:, 0]
-    return ClassActivation(
-        path=path,
-        targets=tuple(int(t) for t in targets),
-        scores=tuple(float(s) for s in chosen),
-        maps=to_numpy(maps),
-        enlarged=to_numpy(enlarged),
-        image=image,
-    )
+    values, slopes = (np.moveaxis(to_numpy(a.astype(jnp.float32)), axis, 1) for a in (activation, gradient))
+    return credited(path, targets, told, values, slopes, image)
 
 
 def _place(trace: Trace, path: str) -> tuple[int, tuple[int, ...]]:
@@ -98,15 +90,3 @@ def _scores(outputs: list[Any]) -> Any:
         shapes = ", ".join(str(getattr(a, "shape", ())) for a in outputs)
         raise UnusableInput(f"Grad-CAM needs scores of shape (samples, classes); the model returns {shapes or 'no array'}.")
     return found.reshape(*found.shape[:2], -1).sum(2) if found.ndim > 2 else found
-
-
-def _targets(target: int | Sequence[int] | None, scores: Any) -> Any:
-    samples, classes = scores.shape
-    if target is None:
-        return scores.argmax(1)
-    chosen = np.asarray(target).reshape(-1)
-    if len(chosen) not in (1, samples):
-        raise UnusableInput(f"there are {len(chosen)} targets for {samples} samples: give one, or one a sample.")
-    if ((chosen < 0) | (chosen >= classes)).any():
-        raise UnusableInput(f"target={target} is not a class: the model has {classes} of them, from 0 to {classes - 1}.")
-    return jnp.broadcast_to(jnp.asarray(chosen), (samples,))

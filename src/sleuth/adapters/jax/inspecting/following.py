@@ -9,10 +9,7 @@ import jax
 from sleuth.adapters.jax.arrays import is_array
 from sleuth.core.inspection import Door
 from sleuth.core.tree import leaves
-from sleuth.core.words import kind_of
-
-# A tuple of a thousand arrays is told by its first ones.
-MOST_DOORS = 16
+from sleuth.core.visiting import doors_of
 
 
 @dataclass
@@ -50,11 +47,7 @@ class Follower:
 
 
 def doors(tree: Any) -> tuple[Door, ...]:
-    found = [Door(path, full_shape(array), str(array.dtype)) for path, array in leaves(tree, is_array)][:MOST_DOORS]
-    if found or tree is None or tree == {}:
-        return tuple(found)
-    only = next(iter(tree.values())) if isinstance(tree, dict) and len(tree) == 1 else tree
-    return (Door("", None, what=kind_of(only)),)
+    return doors_of(tree, is_array, full_shape, lambda array: str(array.dtype))
 
 
 def full_shape(array: Any) -> tuple[int, ...]:

@@ -14,6 +14,7 @@ from sleuth.adapters.keras.inspecting.maps import after, channels_first, convolu
 from sleuth.adapters.keras.inspecting.passage import say_why_it_fails
 from sleuth.adapters.keras.patching import replaced
 from sleuth.adapters.keras.sides import side_of
+from sleuth.core.class_activation import credited, targets_of
 from sleuth.core.errors import UnusableInput
 from sleuth.core.inspection import ClassActivation
 from sleuth.core.naming_layers import among, layer_named
@@ -41,7 +42,7 @@ def class_activation(model: Any, inputs: Any, layer: str | None, target: int | S
                 f"{path} puts out {tuple(put_out.shape)}: Grad-CAM needs a layer with a map, (samples, height, width, channels). "
                 f"{among(known, 'convolution')}"
             )
-        targets = _targets(target, backend.values(scores))
+        targets = targets_of(target, backend.values(scores))
 
         def chosen(addition: Any) -> Any:
             _, told = _answers(visited, given, path, addition, recorded=True)
@@ -49,17 +50,8 @@ def class_activation(model: Any, inputs: Any, layer: str | None, target: int | S
 
         gradient = side_of(visited).gradient_by(chosen, ops.zeros_like(put_out))
         values, slope = (channels_first(np.array(backend.values(a)), found) for a in (put_out, gradient))
-        told = backend.values(scores)[np.arange(len(targets)), targets]
-        cam = np.maximum((values * slope.mean(axis=(2, 3), keepdims=True)).sum(axis=1), 0)
         picture = channels_first(np.array(backend.values(image)), found)
-        return ClassActivation(
-            path=path,
-            targets=tuple(int(t) for t in targets),
-            scores=tuple(float(s) for s in told),
-            maps=cam,
-            enlarged=_enlarged(cam, picture.shape[2:]),
-            image=picture,
-        )
+        return credited(path, targets, backend.values(scores), values, slope, picture)
 
 
 def _answers(model: Any, given: Any, path: str, addition: Any, recorded: bool = False) -> tuple[Any, Any]:
@@ -87,20 +79,3 @@ def _image(given: Any) -> Any:
         shapes = ", ".join(str(tuple(a.shape)) for _, a in leaves(given, backend.is_array))
         raise UnusableInput(f"Grad-CAM needs images of shape (samples, height, width, channels) among the inputs; got {shapes}.")
     return found[0]
-
-
-def _targets(target: int | Sequence[int] | None, scores: np.ndarray) -> np.ndarray:
-    samples, classes = scores.shape
-    if target is None:
-        return scores.argmax(axis=1).astype(np.int64)
-    chosen = np.asarray(target, dtype=np.int64).reshape(-1)
-    if len(chosen) not in (1, samples):
-        raise UnusableInput(f"there are {len(chosen)} targets for {samples} samples: give one, or one a sample.")
-    if ((chosen < 0) | (chosen >= classes)).any():
-        raise UnusableInput(f"target={target} is not a class: the model has {classes} of them, from 0 to {classes - 1}.")
-    return np.ascontiguousarray(np.broadcast_to(chosen, (samples,)))
-
-
-def _enlarged(maps: np.ndarray, size: tuple[int, ...]) -> np.ndarray:
-    resized = ops.image.resize(maps[..., None], size, interpolation="bilinear", data_format="channels_last")
-    return np.array(backend.values(resized))[..., 0]

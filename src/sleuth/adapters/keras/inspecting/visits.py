@@ -17,22 +17,7 @@ from sleuth.adapters.keras.patching import replaced
 from sleuth.core.flops import layer_flops
 from sleuth.core.inspection import Door, Visit
 from sleuth.core.tree import leaves
-from sleuth.core.words import kind_of
-
-MOST_DOORS = 8
-
-
-@dataclass
-class Open:
-    """A visit that has not ended, or has: what becomes a `Visit`."""
-
-    path: str
-    parent: int | None
-    inputs: tuple[Door, ...]
-    outputs: tuple[Door, ...] = ()
-    seconds: float = 0.0
-    flops: int = 0
-    finished: bool = False
+from sleuth.core.visiting import Open, doors_of
 
 
 @dataclass
@@ -43,9 +28,7 @@ class Visitor:
     _paths: dict[int, str] = field(default_factory=dict)
 
     def visits(self, *, timed: bool = False) -> tuple[Visit, ...]:
-        return tuple(
-            Visit(o.path, o.parent, o.inputs, o.outputs, o.flops, o.seconds if timed else None, o.finished) for o in self.noted
-        )
+        return tuple(note.visit(timed=timed) for note in self.noted)
 
     @contextmanager
     def following(self) -> Iterator[None]:
@@ -101,10 +84,4 @@ def own_flops(layer: Any, args: Any, kwargs: Any, output: Any) -> int:
 
 
 def doors(tree: Any) -> tuple[Door, ...]:
-    found = [
-        Door(path, tuple(int(n) for n in array.shape), backend.dtype(array)) for path, array in leaves(tree, backend.is_array)
-    ][:MOST_DOORS]
-    if found or tree is None or tree == {}:
-        return tuple(found)
-    only = next(iter(tree.values())) if isinstance(tree, dict) and len(tree) == 1 else tree
-    return (Door("", None, what=kind_of(only)),)
+    return doors_of(tree, backend.is_array, lambda a: tuple(int(n) for n in a.shape), backend.dtype)

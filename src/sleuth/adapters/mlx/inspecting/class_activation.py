@@ -5,7 +5,6 @@ from typing import Any
 
 import mlx.core as mx
 import mlx.nn as nn
-import numpy as np
 
 from sleuth.adapters.mlx.anatomy import every_module, modules
 from sleuth.adapters.mlx.arrays import arrays_in, as_mlx, is_array, values
@@ -13,6 +12,7 @@ from sleuth.adapters.mlx.inspecting.guest import guest
 from sleuth.adapters.mlx.inspecting.maps import channels_second, convolutions
 from sleuth.adapters.mlx.inspecting.passage import passage
 from sleuth.adapters.mlx.inspecting.visits import Visitor
+from sleuth.core.class_activation import credited, targets_of
 from sleuth.core.errors import UnusableInput
 from sleuth.core.inspection import ClassActivation
 from sleuth.core.naming_layers import among, layer_named, require_passage
@@ -57,21 +57,13 @@ def class_activation(model: nn.Module, inputs: Any, layer: str | None, target: i
                 f"{path} puts out {got}: Grad-CAM needs a layer with a map, (samples, height, width, channels). "
                 f"{among(convolutions(model), 'convolution')}"
             )
-        activation = values(heard[0])
-        targets = _targets(target, values(scores))
+        activation, told = values(heard[0]), values(scores)
+        targets = targets_of(target, told)
         chosen = mx.array(targets)[:, None]
         gradient = mx.grad(lambda shift: mx.take_along_axis(scores_of(shift), chosen, axis=1).sum())(mx.zeros_like(heard[0]))
-        weight = values(gradient).mean(axis=(1, 2), keepdims=True)
-    maps = np.maximum((weight * activation).sum(axis=-1), 0.0)
-    picture = channels_second(values(image))
-    return ClassActivation(
-        path=path,
-        targets=tuple(int(t) for t in targets),
-        scores=tuple(float(s) for s in values(scores)[np.arange(len(targets)), targets]),
-        maps=maps,
-        enlarged=np.stack([_enlarged(one, picture.shape[2:]) for one in maps]),
-        image=picture.copy(),
-    )
+        slopes = values(gradient)
+    picture = channels_second(values(image)).copy()
+    return credited(path, targets, told, channels_second(activation), channels_second(slopes), picture)
 
 
 def _image(given: Any) -> mx.array:
@@ -98,28 +90,3 @@ def _scores(output: Any) -> mx.array:
         shapes = ", ".join(str(tuple(a.shape)) for a in arrays.values())
         raise UnusableInput(f"Grad-CAM needs scores of shape (samples, classes); the model returns {shapes or 'no array'}.")
     return scores.reshape(scores.shape[0], -1, scores.shape[-1]).sum(axis=1)
-
-
-def _targets(target: int | Sequence[int] | None, scores: np.ndarray) -> np.ndarray:
-    samples, classes = scores.shape
-    if target is None:
-        return scores.argmax(axis=1)
-    chosen = np.asarray(target, dtype=np.int64).reshape(-1)
-    if len(chosen) not in (1, samples):
-        raise UnusableInput(f"there are {len(chosen)} targets for {samples} samples: give one, or one a sample.")
-    if bool(((chosen < 0) | (chosen >= classes)).any()):
-        raise UnusableInput(f"target={target} is not a class: the model has {classes} of them, from 0 to {classes - 1}.")
-    return np.broadcast_to(chosen, (samples,)).copy()
-
-
-def _enlarged(small: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """Bilinear, between the middles of the pixels."""
-    rows, columns = (_places(n, to) for n, to in zip(small.shape, shape, strict=True))
-    by_row = small[rows[0]] * (1 - rows[2])[:, None] + small[rows[1]] * rows[2][:, None]
-    return by_row[:, columns[0]] * (1 - columns[2]) + by_row[:, columns[1]] * columns[2]
-
-
-def _places(size: int, to: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    at = np.clip((np.arange(to) + 0.5) * size / to - 0.5, 0, size - 1)
-    low = np.floor(at).astype(int)
-    return low, np.minimum(low + 1, size - 1), at - low

@@ -15,25 +15,7 @@ from sleuth.adapters.mlx.arrays import arrays_in, dtype_name, is_array
 from sleuth.adapters.mlx.hearing import replaced
 from sleuth.adapters.mlx.inspecting.counting import flops_of
 from sleuth.core.inspection import Door, Visit
-from sleuth.core.tree import leaves
-from sleuth.core.words import kind_of
-
-# A tuple of a thousand arrays is told by its first ones.
-MOST_DOORS = 16
-
-
-@dataclass
-class Open:
-    """A visit that has not ended, or has: what becomes a `Visit`."""
-
-    path: str
-    parent: int | None
-    inputs: tuple[Door, ...]
-    outputs: tuple[Door, ...] = ()
-    began: float = 0.0
-    seconds: float = 0.0
-    flops: int = 0
-    finished: bool = False
+from sleuth.core.visiting import Open, doors_of, which_place
 
 
 @dataclass
@@ -54,10 +36,7 @@ class Visitor:
             self._paths[id(module)].append(path)
 
     def visits(self) -> tuple[Visit, ...]:
-        seconds = (o.seconds if self.timed else None for o in self.noted)
-        return tuple(
-            Visit(o.path, o.parent, o.inputs, o.outputs, o.flops, s, o.finished) for o, s in zip(self.noted, seconds, strict=True)
-        )
+        return tuple(note.visit(timed=self.timed) for note in self.noted)
 
     @contextmanager
     def following(self) -> Iterator[None]:
@@ -108,15 +87,8 @@ class Visitor:
         return output if self.on_output is None else self.on_output(number, module, output)
 
     def _which(self, paths: list[str], parent: int | None) -> str:
-        """Of a module that stands at several places: the place that its caller holds, in turn where there are several."""
-        prefix = self.noted[parent].path if parent is not None else ""
-        near = [p for p in paths if p.rpartition(".")[0] == prefix] or [p for p in paths if p.startswith(prefix)] or paths
-        return min(near, key=lambda p: self._calls[p])
+        return which_place(paths, self.noted[parent].path if parent is not None else "", self._calls)
 
 
 def doors(tree: Any) -> tuple[Door, ...]:
-    found = [Door(path, tuple(a.shape), dtype_name(a)) for path, a in leaves(tree, is_array)][:MOST_DOORS]
-    if found or tree is None or tree == {}:
-        return tuple(found)
-    only = next(iter(tree.values())) if isinstance(tree, dict) and len(tree) == 1 else tree
-    return (Door("", None, what=kind_of(only)),)
+    return doors_of(tree, is_array, lambda a: tuple(a.shape), dtype_name)

@@ -63,7 +63,7 @@ class NumpyInspects(Inspects, Routes, Shows, Credits):
         return pictures.maps(model, inputs, layers)
 
     def class_activation(self, model: Any, inputs: Any, layer: str | None, target: int | Sequence[int] | None) -> ClassActivation:
-        return pictures.class_activation(model, inputs, layer, target, pictures.enlarged)
+        return pictures.class_activation(model, inputs, layer, target)
 
 
 def _part(path: str, kind: str, family: str, settings: Any, told: Any) -> Part:

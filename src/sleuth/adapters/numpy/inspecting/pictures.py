@@ -10,6 +10,7 @@ from sleuth.adapters.numpy.calling import takes_nothing
 from sleuth.adapters.numpy.describing import describe
 from sleuth.adapters.numpy.inspecting.guest import ask, guest
 from sleuth.adapters.numpy.inspecting.visiting import Visitor
+from sleuth.core.class_activation import credited, targets_of
 from sleuth.core.errors import UnusableInput
 from sleuth.core.inspection import ClassActivation, Kernels, Maps
 from sleuth.core.observation import Layer
@@ -45,9 +46,7 @@ def maps(model: Any, inputs: Any, names: Sequence[str]) -> tuple[Maps, ...]:
         return tuple(Maps(n.path, told[n.path].kind, channels_second(n.output, told[n.path])) for n in found)
 
 
-def class_activation(
-    model: Any, inputs: Any, layer: str | None, target: int | Sequence[int] | None, enlarge: Any
-) -> ClassActivation:
+def class_activation(model: Any, inputs: Any, layer: str | None, target: int | Sequence[int] | None) -> ClassActivation:
     """The gradient by a layer's output is what its own backward is given."""
     with guest(model) as visited, np.errstate(all="ignore"):
         told = {found.path: found for found in describe(Subject(visited, None)).layers}
@@ -60,7 +59,7 @@ def class_activation(
             scores = ask(visited, inputs)
             if not isinstance(scores, np.ndarray) or scores.ndim != 2:
                 raise UnusableInput("class activation wants one row of scores a sample.")
-            chosen = scores.argmax(1) if target is None else np.broadcast_to(np.asarray(target), (len(scores),))
+            chosen = targets_of(target, scores)
             backward(np.eye(scores.shape[1], dtype=scores.dtype)[chosen])
         drawn = [n for n in visitor.notes if n.way == "forward" and isinstance(n.output, np.ndarray) and n.output.ndim == 4]
         drawn = [n for n in drawn if n.path and (n.path == layer or layer is None)]
@@ -71,22 +70,7 @@ def class_activation(
         if best is None:
             raise UnusableInput(f"the backward of {drawn[-1].path} was not called: its gradient is not known.")
         values, gradient = (channels_second(a, told[best.path]) for a in (best.output, passed[best.path]))
-        weighed = np.maximum((gradient.mean((2, 3), keepdims=True) * values).sum(1), 0)
-        image = np.asarray(inputs)
-        enlarged = enlarge(weighed, image.shape[2:])
-        picked = scores[np.arange(len(scores)), chosen]
-        return ClassActivation(best.path, tuple(map(int, chosen)), tuple(map(float, picked)), weighed, enlarged, image)
-
-
-def enlarged(small: np.ndarray, size: tuple[int, ...]) -> np.ndarray:
-    """Between the middles of cells in straight lines, as pictures are enlarged."""
-    for axis, wanted in ((1, size[0]), (2, size[1])):
-        places = np.clip((np.arange(wanted) + 0.5) * small.shape[axis] / wanted - 0.5, 0, small.shape[axis] - 1)
-        low = np.floor(places).astype(int)
-        high = np.minimum(low + 1, small.shape[axis] - 1)
-        share = (places - low).reshape((-1, 1) if axis == 1 else (-1,))
-        small = np.take(small, low, axis) * (1 - share) + np.take(small, high, axis) * share
-    return small
+        return credited(best.path, chosen, scores, values, gradient, np.asarray(inputs))
 
 
 def channels_second(output: np.ndarray, layer: Layer) -> np.ndarray:

@@ -12,6 +12,7 @@ from sleuth.adapters.torch.inspecting.guest import guest
 from sleuth.adapters.torch.inspecting.maps import convolutions
 from sleuth.adapters.torch.inspecting.passage import passage
 from sleuth.adapters.torch.listening import is_tensor
+from sleuth.core.class_activation import targets_of
 from sleuth.core.errors import UnusableInput
 from sleuth.core.inspection import ClassActivation
 from sleuth.core.naming_layers import among, layer_named, require_passage
@@ -37,7 +38,7 @@ def class_activation(model: nn.Module, inputs: Any, layer: str | None, target: i
         except Exception:
             require_passage(passage(model, inputs))
             raise
-        targets = _targets(target, scores)
+        targets = torch.as_tensor(targets_of(target, to_numpy(scores)), device=scores.device)
         maps = attribution.LayerGradCam(run, module).attribute(image, target=targets.tolist(), relu_attributions=True)
     maps = maps[0] if isinstance(maps, tuple) else maps
     if maps.dim() != 4:
@@ -102,15 +103,3 @@ def _scores_of(model: nn.Module, given: Any) -> Any:
 
 def _image_in(given: Any) -> torch.Tensor:
     return next(t for _, t in leaves(given, is_tensor) if t.dim() == 4 and t.is_floating_point())
-
-
-def _targets(target: int | Sequence[int] | None, scores: torch.Tensor) -> torch.Tensor:
-    samples, classes = scores.shape
-    if target is None:
-        return scores.argmax(dim=1)
-    chosen = torch.as_tensor(target, device=scores.device).reshape(-1).long()
-    if len(chosen) not in (1, samples):
-        raise UnusableInput(f"there are {len(chosen)} targets for {samples} samples: give one, or one a sample.")
-    if bool(((chosen < 0) | (chosen >= classes)).any()):
-        raise UnusableInput(f"target={target} is not a class: the model has {classes} of them, from 0 to {classes - 1}.")
-    return chosen.expand(samples)

@@ -12,25 +12,7 @@ from torch import nn
 
 from sleuth.adapters.torch.listening import is_tensor
 from sleuth.core.inspection import Door, Visit
-from sleuth.core.tree import leaves
-from sleuth.core.words import kind_of
-
-# A tuple of a thousand arrays is told by its first ones.
-MOST_DOORS = 16
-
-
-@dataclass
-class Open:
-    """A visit that has not ended, or has: what becomes a `Visit`."""
-
-    path: str
-    parent: int | None
-    inputs: tuple[Door, ...]
-    outputs: tuple[Door, ...] = ()
-    began: float = 0.0
-    seconds: float = 0.0
-    flops: int = 0
-    finished: bool = False
+from sleuth.core.visiting import Open, doors_of, which_place
 
 
 @dataclass
@@ -45,7 +27,7 @@ class Visitor:
     _calls: dict[str, int] = field(default_factory=lambda: defaultdict(int))
 
     def visits(self) -> tuple[Visit, ...]:
-        return tuple(Visit(o.path, o.parent, o.inputs, o.outputs, o.flops, o.seconds, o.finished) for o in self.noted)
+        return tuple(note.visit() for note in self.noted)
 
     @contextmanager
     def following(self) -> Iterator[None]:
@@ -80,10 +62,7 @@ class Visitor:
         note.outputs = _doors(output) if self.shapes and output is not None else ()
 
     def _which(self, paths: list[str], parent: int | None) -> str:
-        """Of a module that stands at several places: the place that its caller holds, in turn where there are several."""
-        prefix = self.noted[parent].path if parent is not None else ""
-        near = [p for p in paths if p.rpartition(".")[0] == prefix] or [p for p in paths if p.startswith(prefix)] or paths
-        return min(near, key=lambda p: self._calls[p])
+        return which_place(paths, self.noted[parent].path if parent is not None else "", self._calls)
 
 
 def _now(module: nn.Module) -> float:
@@ -93,10 +72,4 @@ def _now(module: nn.Module) -> float:
 
 
 def _doors(tree: Any) -> tuple[Door, ...]:
-    found = [
-        Door(path, tuple(tensor.shape), str(tensor.dtype).removeprefix("torch.")) for path, tensor in leaves(tree, is_tensor)
-    ][:MOST_DOORS]
-    if found or tree is None or tree == {}:
-        return tuple(found)
-    only = next(iter(tree.values())) if isinstance(tree, dict) and len(tree) == 1 else tree
-    return (Door("", None, what=kind_of(only)),)
+    return doors_of(tree, is_tensor, lambda t: tuple(t.shape), lambda t: str(t.dtype).removeprefix("torch."))
