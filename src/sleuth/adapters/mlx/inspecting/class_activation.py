@@ -25,45 +25,46 @@ def class_activation(model: nn.Module, inputs: Any, layer: str | None, target: i
     path = _layer(model, layer)
     layer_named(every_module(model), path, convolutions(model), "convolution")
     image = _image(given)
-    heard: list[mx.array] = []
-
     with guest(model) as visited:
-
-        def scores_of(shift: mx.array | None) -> mx.array:
-            """`shift` is added to what the layer puts out: the gradient by it is the gradient by that."""
-            heard.clear()
-
-            def shifted(number: int, module: nn.Module, output: Any) -> Any:
-                if visitor.noted[number].path != path or not is_array(output) or heard:
-                    return output
-                heard.append(output)
-                return output if shift is None else output + shift
-
-            visitor = Visitor(visited, on_output=shifted)
-            with visitor.following():
-                return _scores(call_model(visited, visited.__call__, given))
-
         try:
-            scores = scores_of(None)
-            mx.eval(scores, heard)
+            scores, put_out = _answers(visited, given, path, None)
+            mx.eval(scores, put_out)
         except UnusableInput:
             raise
         except Exception:
             require_passage(passage(model, inputs))
             raise
-        if not heard or heard[0].ndim != 4:
-            got = tuple(heard[0].shape) if heard else "nothing"
+        if put_out is None or put_out.ndim != 4:
+            got = "nothing" if put_out is None else tuple(put_out.shape)
             raise UnusableInput(
                 f"{path} puts out {got}: Grad-CAM needs a layer with a map, (samples, height, width, channels). "
                 f"{among(convolutions(model), 'convolution')}"
             )
-        activation, told = values(heard[0]), values(scores)
+        told = values(scores)
         targets = targets_of(target, told)
         chosen = mx.array(targets)[:, None]
-        gradient = mx.grad(lambda shift: mx.take_along_axis(scores_of(shift), chosen, axis=1).sum())(mx.zeros_like(heard[0]))
-        slopes = values(gradient)
-    picture = channels_second(values(image)).copy()
-    return credited(path, targets, told, channels_second(activation), channels_second(slopes), picture)
+
+        def chosen_scores(shift: mx.array) -> mx.array:
+            return mx.take_along_axis(_answers(visited, given, path, shift)[0], chosen, axis=1).sum()
+
+        activation, slopes = (channels_second(values(a)) for a in (put_out, mx.grad(chosen_scores)(mx.zeros_like(put_out))))
+    return credited(path, targets, told, activation, slopes, channels_second(values(image)).copy())
+
+
+def _answers(model: nn.Module, given: Any, path: str, shift: mx.array | None) -> tuple[mx.array, mx.array | None]:
+    """(samples, classes), and what the layer puts out. `shift` is added to that: the gradient by it is the gradient by that."""
+    heard: list[mx.array] = []
+
+    def shifted(number: int, module: nn.Module, output: Any) -> Any:
+        if visitor.noted[number].path != path or not is_array(output) or heard:
+            return output
+        heard.append(output)
+        return output if shift is None else output + shift
+
+    visitor = Visitor(model, on_output=shifted)
+    with visitor.following():
+        scores = _scores(call_model(model, model.__call__, given))
+    return scores, heard[0] if heard else None
 
 
 def _image(given: Any) -> mx.array:
