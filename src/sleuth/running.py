@@ -20,6 +20,7 @@ from sleuth.core.report import Report
 from sleuth.core.settings import Configuration
 from sleuth.core.stage import Severity
 from sleuth.live import Watch
+from sleuth.script.by_hand import advice
 from sleuth.script.post_mortem import explain_crash
 
 # How long another process of the same run may take to make the run's folder.
@@ -243,14 +244,18 @@ class Session:
             framework=None if self._adapter is None else self._adapter.name,
             subject=self.subject,
             seconds=time.monotonic() - self._began,
-            notes=(reason, *self._notes()),
+            notes=(reason, *self._by_hand(), *self._notes()),
         )
+
+    def _by_hand(self) -> tuple[str, ...]:
+        main = sys.modules.get("__main__")
+        told = advice(vars(main)) if self._adapter is None and main is not None else None
+        return () if told is None else (told,)
 
     def _why_nothing(self, error: BaseException | None) -> str:
         if self._adapter is None:
-            reason = f"{' and '.join(frameworks())} was never imported, and nothing else can be listened to from outside"
-            by_hand = "; put sleuth.watch(net, lr) around the loop of a network written by hand in NumPy, or use sleuth.examine"
-            return reason + (by_hand if "numpy" in sys.modules else "")
+            *some, last = frameworks()
+            return f"none of {', '.join(some)} and {last} was imported, and nothing else can be listened to from outside"
         if _as_failure(error) is not None:
             return f"the script ended by {type(error).__name__} before an optimiser was at work"
         name = self._adapter.name

@@ -19,4 +19,8 @@ def test_a_script_without_a_framework_is_left_alone_and_told_how_to_be_watched(t
     (tmp_path / "train.py").write_text(SCRIPT)
     told = report_of(watched("train.py", folder=tmp_path, runs=tmp_path / "runs"), plain("train.py", folder=tmp_path))
     assert "nothing else can be listened to from outside" in " ".join(told.split())
-    assert "put sleuth.watch(net, lr) around the loop" in " ".join(told.split())
+    assert (
+        "net = sleuth.ByHand(params, forward=forward, backward=backward) # put what the loop computes into functions"
+        in " ".join(told.split())
+    )
+    assert "with sleuth.watch(net, lr):" in told

@@ -111,7 +111,9 @@ def _back_in(folder: Path) -> Iterator[None]:
 
 
 def _nothing(told: "Told") -> str:
-    return f"sleuth · {told.report.subject} · nothing was examined: {told.report.notes[0]}"
+    """Why, and what to do instead."""
+    reason, *more = told.report.notes
+    return "\n".join((f"sleuth · {told.report.subject} · nothing was examined: {reason}", *more))
 
 
 def _more(first: "Told", told: "list[Told]") -> list[str]:

@@ -49,6 +49,10 @@ def _what(term: GradientTerm) -> str:
             return f"right but for the derivative of {term.name}, which is left out"
         case "sample":
             return f"that of the {term.name} sample alone: the sum over the batch is missing"
+        case "nothing":
+            return "zero, although the loss changes with it: backward leaves it out"
+        case "everything":
+            return "one number for all of its entries: it is summed over the units as well as over the batch"
     if abs(size - 1) < 1e-4:
         return "of the wrong sign"
     return f"{size:.4g} times the right one{sign}"
@@ -69,6 +73,14 @@ def cure(error: GradientError) -> str | None:
             return f"Multiply what flows back by the derivative of {DERIVATIVES.get(term.name, 'the activation')}."
         case "sample":
             return f"Sum over the batch for the gradient of {error.path}: dy.sum(axis=0)."
+        case "nothing":
+            return (
+                f"Compute the gradient of {error.path} in backward: for y = x @ W + b it is x.T @ dy for W, dy.sum(axis=0) for b."
+            )
+        case "everything":
+            return (
+                f"Sum over the batch alone for the gradient of {error.path}: dy.sum(axis=0), where the first axis is the batch."
+            )
     if abs(abs(term.factor) - 1) < 1e-4:
         return f"Turn the sign of the gradient of {error.path}; or the update adds it on purpose: then subtract and turn both."
     return f"Derive the gradient of {error.path} again: a factor of {1 / term.factor:.4g} is missing."

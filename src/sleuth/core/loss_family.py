@@ -34,6 +34,23 @@ def recognise(
     return (family, reduction) if _fit(family, {**CLASSES, **ELEMENTS}[family], target, wide) else ("other", None)
 
 
+def normalises_over_batch(output: np.ndarray, target: np.ndarray, ask: Callable[[np.ndarray], Any]) -> bool:
+    """Does a cross-entropy of scores take its softmax over the samples instead of the classes? The largest score that is taken
+    off before may be that of each row."""
+    if (
+        output.ndim != 2
+        or min(output.shape) < 2
+        or not any(formula is CLASSES["nll"] for _, formula in _formulas(output, target))
+    ):
+        return False
+    asked = _asked(ask, output, -WIDE, WIDE)
+    ways: tuple[Formula, ...] = (
+        lambda o, t: -_picked(o - _log_sum(o.T)[None, :], t),
+        lambda o, t: -_picked((z := o - o.max(1, keepdims=True)) - _log_sum(z.T)[None, :], t),
+    )
+    return any(_fit("", way, target, asked) for way in ways)
+
+
 def _asked(ask: Callable[[np.ndarray], Any], output: np.ndarray, low: float, high: float) -> list[Asked]:
     """The loss at random outputs; empty where it refuses them, and then it stays unknown."""
     rng = np.random.default_rng(0)

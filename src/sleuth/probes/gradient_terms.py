@@ -48,19 +48,27 @@ def explained(
         if wrong(error) and left:
             lab.tick()
             left -= 1
-            term, location = _term(lab, surface, error)
-            error = replace(error, term=term, location=location)
+            error = replace(error, term=_term(lab, surface, error.path))
         result.append(error)
-    return result[::-1]
+    right = {error.path for error in found if not wrong(error)}
+    told = [error for error in result if error.path not in right][:MOST_EXPLAINED]
+    places = {error.path: _place(lab.adapter, surface, error, right, alone=len(told) < 2) for error in told}
+    return [replace(error, location=places.get(error.path)) for error in reversed(result)]
 
 
-def _term(lab: Lab, surface: Surface, error: GradientError) -> tuple[GradientTerm | None, Location | None]:
-    assert isinstance(lab.adapter, Dissects)
-    path = error.path
+def _term(lab: Lab, surface: Surface, path: str) -> GradientTerm | None:
     lines = [_line(surface, path) for _ in range(DIRECTIONS)]
-    term = next((t for t in _suppositions(lab, surface, path, lines) if t is not None), None)
-    upstream = term is not None and term.kind == "activation"
-    return term, lab.adapter.backward_line(surface.bench, path, upstream=upstream)
+    return next((t for t in _suppositions(lab, surface, path, lines) if t is not None), None)
+
+
+def _place(adapter: Dissects, surface: Surface, error: GradientError, right: set[str], *, alone: bool) -> Location | None:
+    """Where what flows back is wrong, nothing that is made from it is right; a gradient that is wrong alone was made wrongly."""
+    surface.place({})
+    siblings = adapter.siblings(surface.bench, error.path)
+    flows = bool(siblings) and right.isdisjoint(siblings) and not alone
+    activation = error.term is not None and error.term.kind == "activation"
+    surface.place({})
+    return adapter.backward_line(surface.bench, error.path, upstream=activation or flows)
 
 
 def _line(surface: Surface, path: str) -> Line:
@@ -69,9 +77,13 @@ def _line(surface: Surface, path: str) -> Line:
 
 
 def _suppositions(lab: Lab, surface: Surface, path: str, lines: list[Line]) -> Iterator[GradientTerm | None]:
+    if not surface.gradients[path].any():
+        yield GradientTerm("nothing")
+        return
     right = [_slope(surface, line, lambda: surface.bench.loss(surface.batch)) for line in lines]
     yield _factor(lab, surface, path, lines, right)
     yield _transposed(surface, path, lines, right)
+    yield _everything(surface, path)
     yield _decay(surface, path, lines, right)
     assert isinstance(lab.adapter, Dissects)
     surface.place({})
@@ -132,6 +144,17 @@ def _transposed(surface: Surface, path: str, lines: list[Line], right: list[floa
     if gradient.ndim != 2 or gradient.shape[0] != gradient.shape[1]:
         return None
     return GradientTerm("transposed") if agree([float(np.vdot(gradient.T, line.direction)) for line in lines], right) else None
+
+
+def _everything(surface: Surface, path: str) -> GradientTerm | None:
+    """The sum of the right gradient, for every entry: it was summed over the units as well."""
+    gradient = surface.gradients[path]
+    first = float(gradient.reshape(-1)[0]) if gradient.size > 1 else 0.0
+    if first == 0.0 or not np.allclose(gradient, first, rtol=SAME, atol=0):
+        return None
+    along = Line(path, np.ones(gradient.shape), first)
+    slope = _slope(surface, along, lambda: surface.bench.loss(surface.batch))
+    return GradientTerm("everything") if agree([first], [slope]) else None
 
 
 def _decay(surface: Surface, path: str, lines: list[Line], right: list[float]) -> GradientTerm | None:

@@ -8,7 +8,6 @@ import numpy as np
 
 from sleuth import kernel
 from sleuth.adapters.numpy import describing, dissecting, flow, forms, state
-from sleuth.adapters.numpy.backward_lines import backward_line
 from sleuth.adapters.numpy.bench import NumpyBench, open_bench
 from sleuth.adapters.numpy.costs import NumpyProfiles
 from sleuth.adapters.numpy.inspecting.inspecting import NumpyInspects
@@ -105,9 +104,10 @@ class NumpyAdapter(
         return dissecting.bypasses(bench.loss, batch)
 
     def backward_line(self, bench: Bench, path: str, *, upstream: bool) -> Location | None:
-        return (
-            backward_line(bench.model, path, bench.parameter(path), upstream=upstream) if isinstance(bench, NumpyBench) else None
-        )
+        return bench.backward_line(path, upstream=upstream) if isinstance(bench, NumpyBench) else None
+
+    def siblings(self, bench: Bench, path: str) -> tuple[str, ...]:
+        return bench.followed().siblings(path) if isinstance(bench, NumpyBench) else ()
 
     def watch(
         self,

@@ -26,6 +26,9 @@ OTHERS = re.compile(
 
 def layers(model: Any) -> list[tuple[str, Any]]:
     """(path, layer) in the order of definition; a layer is an object with forward, or one that can be called."""
+    network = getattr(model, "root", None)
+    if network is not None and hasattr(type(model), "held"):  # what the user wrote, where a form of ours stands around it
+        model = network
     return list(_layers(model, "", DEPTH, {id(model)}))
 
 

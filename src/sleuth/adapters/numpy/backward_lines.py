@@ -1,28 +1,61 @@
-"""Which line of a hand-written backward makes the gradient of a parameter."""
+"""Which line of a hand-written backward makes the gradient of a parameter: as it was seen to, or as the names tell."""
 
 import ast
 import inspect
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+import numpy as np
+
 from sleuth.adapters.numpy.anatomy import holders, layers
+from sleuth.adapters.numpy.births import Birth, Births, place
 from sleuth.adapters.numpy.forms.functions import ByHand
 from sleuth.core.location import Location, locate
 from sleuth.core.place import is_users
 
 
+class Followed:
+    """One backward, line by line. A backward that changes the weights itself has no gradient to show: then the line counts
+    that changed them."""
+
+    def __init__(self, births: Births, gradients: Mapping[str, np.ndarray | None], parameters: Mapping[str, np.ndarray]) -> None:
+        self._births = births
+        self._made = {path: self._maker(gradients.get(path), array) for path, array in parameters.items()}
+
+    def _maker(self, gradient: np.ndarray | None, parameter: np.ndarray) -> Birth | None:
+        made = None if gradient is None else self._births.maker(gradient)
+        if made is not None:
+            return made
+        change = self._births.last_change(parameter)
+        before = None if change is None else self._births.upstream(change)
+        # One number that the weights were changed by.
+        return before if before is not None and before.shape == () else change
+
+    def line(self, path: str, *, upstream: bool) -> Location | None:
+        """`upstream`: not the line that makes this gradient but the one that makes what flows into it."""
+        made = self._made.get(path)
+        return place((self._births.upstream(made) or made) if made is not None and upstream else made)
+
+    def siblings(self, path: str) -> tuple[str, ...]:
+        """Parameters whose gradients are made from the same thing that flows back, such as weight and bias of one layer."""
+        flowing = {p: self._births.upstream(made) for p, made in self._made.items() if made is not None}
+        mine = flowing.get(path)
+        return () if mine is None else tuple(p for p, birth in flowing.items() if birth is mine and p != path)
+
+
 def backward_line(model: Any, name: str, array: Any, *, upstream: bool) -> Location | None:
-    """`upstream`: not the line that makes this gradient but the one that makes what flows into it."""
+    """The same by the names of variables."""
     path, attribute = holders(model).get(id(array), ("", name))
-    layer = dict(layers(model)).get(path, model)
+    written = getattr(model, "root", None) or model
+    layer = dict(layers(model)).get(path, written)
     key = name if isinstance(model, ByHand) else attribute.rsplit(".", 1)[-1]
-    for owner, word in ((layer, key), (model, name.rsplit(".", 1)[-1])):
+    for owner, word in ((layer, key), (written, name.rsplit(".", 1)[-1])):
         for function in _ways_back(owner):
             found = _line(function, word, upstream)
             if found is not None:
                 return found
-    return next((_beginning(f) for owner in (layer, model) for f in _ways_back(owner) if _beginning(f)), None)
+    return next((_beginning(f) for owner in (layer, written) for f in _ways_back(owner) if _beginning(f)), None)
 
 
 def _ways_back(owner: Any) -> Iterator[Any]:

@@ -10,7 +10,8 @@ import numpy as np
 
 from sleuth.adapters.numpy.activity import activity
 from sleuth.adapters.numpy.anatomy import Parameters, layers
-from sleuth.adapters.numpy.backward_lines import backward_line
+from sleuth.adapters.numpy.backward_lines import Followed, backward_line
+from sleuth.adapters.numpy.births import Births
 from sleuth.adapters.numpy.calling import WORDS, takes, takes_nothing
 from sleuth.adapters.numpy.describing import describe, loss_name
 from sleuth.adapters.numpy.failure import explain
@@ -24,6 +25,7 @@ from sleuth.adapters.numpy.state import Memento, has_views, put_back, reach, rem
 from sleuth.adapters.numpy.stepping import Stepper
 from sleuth.core.adapter import Bench, Gradients
 from sleuth.core.errors import Unsupported
+from sleuth.core.location import Location
 from sleuth.core.observation import Failure, Observation
 from sleuth.core.subject import Parts, Subject, Usage, call_model
 from sleuth.core.tree import leaves, map_arrays
@@ -75,6 +77,7 @@ class NumpyBench(Bench):
         self._change: Callable[[Any], Any] = _as_it_is
         self._raw: Any = None
         self._last: Gradients | None = None
+        self._asked: Parts | None = None  # the last batch whose gradients were asked for
         if loss is not None and own_loss(model) and takes_nothing(getattr(model, "backward", takes)):
             self.note = "backward() takes no gradient, so the model's own loss was used instead of loss="
 
@@ -206,6 +209,7 @@ class NumpyBench(Bench):
         if self._loss is None:
             raise Unsupported("no loss was given, and the model has no compute_loss(x, y)")
         self._stepper.clear()
+        self._asked = batch
         value, self._raw = self._loss.gradients(self._native(batch))
         found = by_name(self._raw, self._parameters, self.model)
         self._last = Gradients(value, {path: found.get(path) for path in self._paths})
@@ -275,11 +279,26 @@ class NumpyBench(Bench):
         bench.wide = True
         return bench
 
+    def backward_line(self, path: str, *, upstream: bool) -> Location | None:
+        seen = self.followed().line(path, upstream=upstream)
+        return seen or backward_line(self.model, path, self.parameter(path), upstream=upstream)
+
+    def followed(self, wrong: Mapping[str, Any] | None = None) -> Followed:
+        """The last backward once more, line by line. `wrong`: what it gave that is no gradient."""
+        asked, found = self._asked, list[Gradients]()
+        births, state = Births(), self.snapshot()
+        parameters = self._parameters.arrays()
+        if asked is not None:
+            births.follow(lambda: found.append(self.gradients(asked)))
+        self.restore(state)
+        return Followed(births, wrong or (found[0].by_path if found else {}), parameters)
+
     def explain_failure(self, error: Exception, phase: str) -> Failure:
         told = explain(error, phase, self.model)
         if not isinstance(error, WrongGradients) or not error.name:
             return told
-        line = backward_line(self.model, error.name, self.parameter(error.name), upstream=False)
+        seen = self.followed({error.name: error.value}).line(error.name, upstream=False)
+        line = seen or backward_line(self.model, error.name, self.parameter(error.name), upstream=False)
         kind = {"kind": "shape", "expected": error.expected, "got": error.got, "advice": error.advice}
         return replace(told, layer=error.name, location=line or told.location, **kind)  # type: ignore[arg-type]
 

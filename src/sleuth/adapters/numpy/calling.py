@@ -14,7 +14,7 @@ WORDS = {
                  "error"),
     "gradients": ("grads", "gradients", "g"),
     "parameters": ("params", "parameters", "weights"),
-    "rate": ("lr", "learning_rate", "rate", "eta", "alpha", "step_size"),
+    "rate": ("lr", "learning_rate", "learn_rate", "rate", "eta", "alpha", "step_size"),
     "batch": ("batch",),
     "model": ("model", "net", "network"),
     "training": ("training", "train", "is_training", "train_mode"),

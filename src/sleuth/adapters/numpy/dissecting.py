@@ -65,6 +65,13 @@ class Followed(np.ndarray):
         made.origin = origin
         return made
 
+    def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
+        """np.dot and others make a new array, which knows of nothing."""
+        result = super().__array_function__(function, types, args, options)
+        if isinstance(result, Followed) and result.track is None:
+            result.track = self.track
+        return result
+
 
 def follow(array: np.ndarray, track: Track) -> Followed:
     made = np.asarray(array).view(Followed)

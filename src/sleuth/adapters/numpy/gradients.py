@@ -19,6 +19,7 @@ class WrongGradients(ValueError):
     ):
         super().__init__(message)
         self.name, self.expected, self.got, self.advice = name, expected, got, advice
+        self.value: Any = None  # what was given in place of the gradient
 
 
 def whole_numbers(name: str, dtype: Any) -> WrongGradients:
@@ -35,7 +36,9 @@ def by_name(raw: Any, parameters: Parameters, model: Any) -> dict[str, np.ndarra
     for name, array in parameters.arrays().items():
         gradient = found.get(name)
         if gradient is not None and np.shape(gradient) != array.shape:
-            raise _misshapen(name, np.shape(gradient), array.shape)
+            wrong = _misshapen(name, np.shape(gradient), array.shape)
+            wrong.value = np.asarray(gradient)
+            raise wrong
     # Copies: the model may use the same buffers again at the next backward.
     return {k: None if v is None else np.array(v) for k, v in found.items()}
 
@@ -52,12 +55,24 @@ def _misshapen(name: str, got: tuple[int, ...], wanted: tuple[int, ...]) -> Wron
     advice = f"give {name} a gradient of its own shape"
     if len(got) == len(wanted) + 1 and got[1:] == wanted:
         advice = f"sum the gradient of {name} over the batch: dy.sum(axis=0)"
-    elif len(got) == 2 and got[::-1] == wanted:
+    elif len(got) == 2 and got[::-1] == wanted and min(got) > 1:
         advice = f"transpose the gradient of {name}: for y = x @ W it is x.T @ dy"
-    elif got == () and len(wanted) == 1:
-        advice = f"sum the gradient of {name} over the batch alone, not over everything: dy.sum(axis=0)"
+    elif got == () and _is_bias(wanted):
+        advice = f"sum the gradient of {name} over the batch alone, not over everything: {_sum(wanted)}"
+    elif _is_bias(got) and _is_bias(wanted):
+        advice = f"sum the gradient of {name} over the batch, which is the other axis: {_sum(wanted)}"
     told = f"backward() gave a gradient of shape {got} for {name} of shape {wanted}"
     return WrongGradients(told, name, f"a gradient of shape {wanted} for {name}", f"one of shape {got}", advice)
+
+
+def _is_bias(shape: tuple[int, ...]) -> bool:
+    """One number for each unit: a row, a column, or neither."""
+    return len(shape) in (1, 2) and sum(n > 1 for n in shape) <= 1
+
+
+def _sum(wanted: tuple[int, ...]) -> str:
+    column = len(wanted) == 2 and wanted[1] == 1
+    return f"dy.sum(axis={1 if column else 0}{', keepdims=True' if len(wanted) == 2 else ''})"
 
 
 def _listed(raw: Any, parameters: Parameters, model: Any) -> list[Any]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from sleuth.adapters.numpy.calling import Offers, call, takes_nothing
 from sleuth.adapters.numpy.forms.functions import ByHand
+from sleuth.adapters.numpy.forms.layers import Layers
 from sleuth.adapters.numpy.output_gradients import closed_form
 from sleuth.core.errors import Unsupported
 from sleuth.core.location import Location, locate
@@ -70,6 +71,8 @@ class Loss(ABC):
             return value, call(
                 backward, {**offers, **self.model.offers()}, ("parameters", "cache", "gradient"), self.model.names()
             )
+        if isinstance(self.model, Layers):
+            return value, self.model.gradients_from(offers)
         return value, call(backward, offers, ("gradient",))
 
     @abstractmethod

@@ -158,6 +158,9 @@ def optimiser_name(model: Any, optimiser: Any) -> str | None:
     if optimiser is not None and not is_number(optimiser):
         return type(optimiser).__name__
     own = next((f"{type(model).__name__}.{n}" for n in ("update", "train_step") if callable(getattr(model, n, None))), None)
+    step = getattr(model, "written", None)
+    if own is None and callable(step) and takes(step, "rate"):
+        own = getattr(step, "__name__", "step")
     return own or ("SGD" if is_number(optimiser) else None)
 
 

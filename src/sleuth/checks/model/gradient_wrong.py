@@ -28,6 +28,7 @@ MEANT = re.compile(
     explains=(
         "cannot-overfit-one-batch",
         "loss-not-decreasing",
+        "loss-not-finite",
         "loss-diverges",
         "loss-oscillates",
         "exploding-gradients",

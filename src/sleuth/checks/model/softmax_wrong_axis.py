@@ -28,7 +28,7 @@ MOST_INSIDE = 1
         "samples-mix", "double-softmax", "cannot-overfit-one-batch", "loss-not-decreasing", "loss-diverges", "loss-oscillates",
         "initial-loss-off", "vanishing-gradients", "exploding-gradients", "learning-rate-too-high", "learning-rate-too-low",
         "step-changes-nothing", "learns-without-input", "collapsed-output", "wrong-last-activation", "train-eval-disagree",
-        "input-ignored", "future-leaks", "gradient-wrong",
+        "input-ignored", "future-leaks", "gradient-wrong", "loss-not-finite",
         "capacity-too-small",
     ),
     title="Softmax runs over the wrong axis",
@@ -47,6 +47,9 @@ MOST_INSIDE = 1
 )  # fmt: skip
 def softmax_wrong_axis(seen: Seen) -> Iterator[Evidence | NotExamined]:
     for group in by_place(seen.all(LossCall)):
+        if all(call.over_batch for call in group):
+            yield _in_the_loss(group[0])
+            return
         axes = [_wrong_axis(call) for call in group]
         output = group[0].argument("output")
         if output is None or any(axis is None for axis in axes):
@@ -65,6 +68,15 @@ def softmax_wrong_axis(seen: Seen) -> Iterator[Evidence | NotExamined]:
     if flow is not None and not _time_may_come_first(seen):
         found = [softmax for softmax in softmaxes(flow) if _over_the_samples(softmax)]
         yield from map(_inside, found[:MOST_INSIDE])
+
+
+def _in_the_loss(call: LossCall) -> Evidence:
+    return Evidence(
+        location=call.over_batch_location or call.location,
+        summary=f"{call.name} takes its softmax over the samples of the batch (axis 0), not over the classes of each: at random "
+        "scores it says exactly what that would",
+        fix="Sum over the classes inside the loss: exp(z).sum(axis=1, keepdims=True).",
+    )
 
 
 def _over_the_samples(softmax: Softmax) -> bool:
@@ -126,7 +138,9 @@ def _normalised(output: Argument, axis: int, right: int) -> bool:
 
 def _over_batch(call: LossCall, output: Argument) -> bool:
     target, shape = call.argument("target"), output.facts.shape
-    if output.producer not in SOFTMAXES or shape[0] < 2:
+    # A softmax in line has no name; shares of one whole that are counted over the samples can hardly come from elsewhere.
+    unnamed = output.producer is None and call.family == "other" and within_unit(output)
+    if not (output.producer in SOFTMAXES or unnamed) or shape[0] < 2:
         return False
     # A target that itself sums to one over the samples: they are a list to be ranked.
     if target is not None and sums_to_one(target, 0):
@@ -161,8 +175,10 @@ def _beside_the_classes(call: LossCall, output: Argument) -> int | None:
 
 
 def _classifies_by_hand(call: LossCall, output: Argument) -> bool:
-    """A loss of the user's own, with one class index for each row of the output."""
+    """A loss of the user's own, with one class index for each row of the output, or a row of shares that sum to one."""
     target, shape = call.argument("target"), output.facts.shape
     if call.family != "other" or target is None or len(shape) != 2 or shape[1] < 2:
         return False
+    if target.facts.shape == shape and within_unit(target) and sums_to_one(target, 1):
+        return True
     return target.facts.shape == shape[:1] and not target.facts.is_float

@@ -44,3 +44,8 @@ class Dissects(ABC):
     @abstractmethod
     def backward_line(self, bench: Bench, path: str, *, upstream: bool) -> Location | None:
         """The user's line that makes the gradient of this parameter; `upstream`: that makes what flows into it."""
+
+    @abstractmethod
+    def siblings(self, bench: Bench, path: str) -> tuple[str, ...]:
+        """Parameters whose gradients are made from the same thing that flows back as that of this one. Where all of them are
+        wrong, so is what flows."""

@@ -83,6 +83,8 @@ class LossCall(Observation):
     broadcast_location: Location | None = None
     returned: float | None = None  # the mean of what this call returned; None when that is not finite
     failed: bool = False  # the call raised; its Failure says why
+    over_batch: bool = False  # a cross-entropy that was seen to take its softmax over the samples
+    over_batch_location: Location | None = None
     made_location: Location | None = None  # of the loss object, if it is one and that was seen
 
     def argument(self, role: str) -> Argument | None:

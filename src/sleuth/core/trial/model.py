@@ -144,7 +144,7 @@ class GradientTerm:
 
     Kinds: factor (`factor` times the right one), batch (also, and the factor is the number of samples), mean (it is one over
     that), transposed, activation (the derivative of `name` is left out), sample (only one sample counts), everything (it was
-    summed over the units too), clipped (on purpose), decay (the weights times `factor` are added).
+    summed over the units too), nothing (it is zero), decay (the weights times `factor` are added).
     """
 
     kind: str

@@ -14,7 +14,7 @@ from sleuth.adapters.numpy.watching.order import Order
 from sleuth.adapters.numpy.watching.passes import Passes
 from sleuth.adapters.numpy.watching.predecessors import Predecessors
 from sleuth.adapters.numpy.watching.scope import loop_frame, users_line
-from sleuth.adapters.numpy.watching.step import number_in
+from sleuth.adapters.numpy.watching.step import number_first, number_in
 from sleuth.adapters.numpy.watching.variables import Variables
 from sleuth.adapters.numpy.watching.weights import Weights, argument
 from sleuth.core.observation import Call
@@ -101,9 +101,10 @@ class Events:
             self._say(self.order.clipped(self._stepped))
         if kind in ("update", "whole"):
             self._say("step")
+            self._say_of(of)
+        if kind in ("update", "whole") or (kind == "backward" and watching.steps_in_backward):
             given = argument(function, args, options, "rate")
             self.rate = float(given) if isinstance(given, int | float | np.floating) else self.rate
-            self._say_of(of)
         if kind == "update":
             self._about_to_step(function, args, options)
 
@@ -164,7 +165,7 @@ class Events:
     ) -> None:
         watching = self._watching
         notes = watching.notes
-        value = number_in(returned if kind == "loss" else _number_first(returned)) if kind in ("loss", "whole") else None
+        value = number_in(returned if kind == "loss" else number_first(returned)) if kind in ("loss", "whole") else None
         if value is not None:
             late = notes.losses and not notes.losses[-1] and not notes.tentative
             (notes.losses[-1] if late else notes.tentative).append((number, value))
@@ -207,6 +208,22 @@ class Events:
         self._summed.parts = []
         return kind
 
+    @property
+    def follows(self) -> bool:
+        """Gradients are compared from one step to the next."""
+        return self._follows
+
+    def resumed(self, passed: int, backwards: int = 0, *, open_: bool = False, training: bool = True) -> None:
+        """So many steps went by that were only half listened to; of the one that is going on this was heard."""
+        self._summed = Summed()
+        self._used, self._stepped = False, True
+        self.optimisers.passed(passed)
+        for _ in range(backwards):
+            self.order.forward(training)
+            self.order.backward()
+        if open_:
+            self.order.forward(training)
+
     def loss_in_loop(self) -> float | None:
         frame = loop_frame()
         return None if frame is None else self._variables.loss(frame)
@@ -237,10 +254,3 @@ def _scale(upstream: Any, told: np.ndarray | None) -> float | None:
     scale = float((upstream * told).sum()) / size if size > 0 else 0.0
     near = float(np.abs(upstream - scale * told).max(initial=0.0)) <= 1e-5 * float(np.abs(upstream).max(initial=0.0))
     return scale if scale > 0 and near else None
-
-
-def _number_first(returned: Any) -> Any:
-    """A training step may return its loss anywhere in a tuple."""
-    if not isinstance(returned, tuple):
-        return returned
-    return next((v for v in returned if number_in(v) is not None), None)

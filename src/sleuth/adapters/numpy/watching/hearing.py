@@ -10,7 +10,9 @@ from sleuth.adapters.numpy.forms.functions import ByHand
 from sleuth.adapters.numpy.forms.layers import Layers
 from sleuth.adapters.numpy.stepping import CLEARING, is_number
 from sleuth.adapters.numpy.watching import scope
-from sleuth.adapters.numpy.watching.taps import Around, Taps
+from sleuth.adapters.numpy.watching.dozing import Around, Doze, Dozing
+from sleuth.adapters.numpy.watching.step import OWN
+from sleuth.adapters.numpy.watching.taps import Taps
 
 if TYPE_CHECKING:
     from sleuth.adapters.numpy.watching.events import Events
@@ -24,8 +26,8 @@ OF_OPTIMISER = {"step": "update", "update": "update", **dict.fromkeys(CLEARING, 
 
 
 class Hearing:
-    def __init__(self, model: Any, optimiser: Any, events: "Events") -> None:
-        self._model, self._optimiser, self._events = model, optimiser, events
+    def __init__(self, model: Any, optimiser: Any, events: "Events", dozing: Dozing) -> None:
+        self._model, self._optimiser, self._events, self._dozing = model, optimiser, events, dozing
         self._root = model.root if isinstance(model, Layers) else model
         self._losses: dict[int, tuple[int, Any]] = {}  # id of a loss object → (its number, itself)
         self.updates = False  # something is heard that changes the weights
@@ -46,15 +48,17 @@ class Hearing:
         """What the loop itself can reach: again when it calls the model for the first time, from a scope of its own."""
         for thing in scope.losses(self._model):
             if inspect.isfunction(thing):
-                taps.function(thing, self._around("loss", len(self._losses)))
-                self._losses[id(thing)] = len(self._losses), thing
+                number = len(self._losses)
+                taps.function(thing, self._around("loss", number), self._dozing.loss(lambda _, number=number: number))  # type: ignore[misc]
+                self._losses[id(thing)] = number, thing
                 continue
             self._losses.setdefault(id(thing), (len(self._losses), thing))
             ways = [n for n in ("forward", "__call__") if inspect.isfunction(getattr(type(thing), n, None))]
             for name in ways[:1]:
-                taps.method(self._losses, type(thing), name, lambda self_: self._around("loss", self._losses[id(self_)][0]))
+                doze = self._dozing.loss(lambda self_: self._losses[id(self_)][0])
+                taps.method(self._losses, type(thing), name, lambda self_: self._around("loss", self._losses[id(self_)][0]), doze)
         for function in scope.clippers(self._model):
-            taps.function(function, self._around("clip"))
+            taps.function(function, self._around("clip"), self._dozing.other("clip"))
         for loader in scope.loaders(self._model):
             if inspect.isfunction(loader):
                 taps.function(loader, self._events.passes.around)
@@ -63,14 +67,14 @@ class Hearing:
 
     def _methods(self, taps: Taps, owner: Any, kinds: Mapping[str, str]) -> None:
         for name, kind in kinds.items():
-            method, around = getattr(owner, name, None), self._around(kind)
-            if callable(method) and taps.method({id(owner): owner}, type(owner), name, always(around)):
+            method, around = getattr(owner, name, None), always(self._around(kind))
+            if callable(method) and taps.method({id(owner): owner}, type(owner), name, around, self._doze(kind)):
                 self.updates |= kind in ("update", "whole") or (kind == "backward" and takes(method, "rate"))
 
     def _optimisers(self, taps: Taps) -> None:
         """Of any object of the class: a loop may make another one on the way."""
         for name, kind in OF_OPTIMISER.items():
-            if taps.method(None, type(self._optimiser), name, self._of_optimiser(kind)):
+            if taps.method(None, type(self._optimiser), name, self._of_optimiser(kind), self._doze(kind)):
                 self.updates |= kind == "update"
 
     def _of_optimiser(self, kind: str) -> Callable[[Any], Around]:
@@ -89,7 +93,7 @@ class Hearing:
         ):
             if function is None:
                 continue
-            if not taps.function(function, self._around(kind)):
+            if not taps.function(function, self._around(kind), self._doze(kind)):
                 self.deaf.append(f"{getattr(function, '__name__', kind)}() is not heard: no module refers to it")
             elif kind in ("update", "whole"):
                 self.updates = True
@@ -99,9 +103,11 @@ class Hearing:
         paths = {id(layer): (path, layer) for path, layer in found}
         listed = list(self._model.layers) if isinstance(self._model, Layers) and self._root is None else []
         for _, layer in found:
-            taps.method(paths, type(layer), "forward" if hasattr(layer, "forward") else "__call__", self._layer(paths, listed))
+            name = "forward" if hasattr(layer, "forward") else "__call__"
+            taps.method(paths, type(layer), name, self._layer(paths, listed), self._doze_at(listed[0]) if listed else None)
             if listed:
-                taps.method({id(listed[0]): listed[0]}, type(layer), "backward", always(self._around("backward")))
+                first, around = {id(listed[0]): listed[0]}, always(self._around("backward"))
+                taps.method(first, type(layer), "backward", around, self._dozing.backward)
                 self.updates |= takes(getattr(layer, "backward", takes), "rate")
 
     def _layer(self, paths: Mapping[int, tuple[str, Any]], listed: list[Any]) -> Callable[[Any], Around]:
@@ -116,6 +122,19 @@ class Hearing:
             return heard
 
         return around
+
+    def _doze(self, kind: str) -> Doze:
+        dozing = self._dozing
+        known = {"forward": dozing.forward, "backward": dozing.backward, "update": dozing.update, "whole": dozing.whole}
+        return dozing.loss(lambda _: OWN) if kind == "loss" else known[kind] if kind in known else dozing.other(kind)
+
+    def _doze_at(self, first: Any) -> Doze:
+        """Of a list of layers the first one tells that a forward begins."""
+
+        def heard(function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any], awake: Any) -> Any:
+            return self._dozing.forward(function, args, options, awake) if args[0] is first else function(*args, **options)
+
+        return heard
 
     def _around(self, kind: str, number: int = -1, of: Any = None) -> Around:
         events = self._events

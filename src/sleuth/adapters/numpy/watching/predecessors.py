@@ -19,6 +19,15 @@ class Predecessors:
         """Another one is the training's if it holds weights of the model."""
         return optimiser is self._given or any(o is optimiser for o in self._met) or self._weights.shared_with(optimiser)[1] > 0
 
+    @property
+    def latest(self) -> Any:
+        return self._met[-1] if self._met else None
+
+    def passed(self, steps: int) -> None:
+        """Of the one that stepped last."""
+        if self._steps:
+            self._steps[-1] += steps
+
     def stepped(self, optimiser: Any, step: int, passes: int) -> Optimiser | None:
         """Told when it steps for the first time."""
         if self._met and self._met[-1] is optimiser:

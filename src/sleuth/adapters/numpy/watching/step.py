@@ -66,10 +66,13 @@ class Notes:
 
     def loss(self) -> float | None:
         """Of several backwards their mean; None where two functions were heard and neither can be told to be the step's."""
-        parts = [part for part in self.losses if part] or ([self.tentative] if self.tentative else [])
-        values = [_told(part) for part in parts]
-        known = [v for v in values if v is not None]
-        return sum(known) / len(known) if known and len(known) == len(values) else None
+        return told(self.losses if any(self.losses) else [self.tentative] if self.tentative else [])
+
+
+def told(losses: list[list[tuple[int, float]]]) -> float | None:
+    values = [_told(part) for part in losses if part]
+    known = [v for v in values if v is not None]
+    return sum(known) / len(known) if known and len(known) == len(values) else None
 
 
 def _told(part: list[tuple[int, float]]) -> float | None:
@@ -92,6 +95,7 @@ class Taken(NamedTuple):
     loss: float | None
     divided: float | None = None  # see accumulators.Summed
     said: tuple[Observation, ...] = ()
+    unusual: bool = False  # followed from its middle on
 
 
 def observations(taken: Taken, model: Any) -> list[Observation]:
@@ -128,6 +132,7 @@ def observations(taken: Taken, model: Any) -> list[Observation]:
             counts=taken.heard.counts,
             training=taken.heard.training,
             seconds=taken.seconds,
+            unusual=taken.unusual,
             heard=loss is not None,
         )
     )
@@ -174,8 +179,17 @@ def frame(step: int, role: Role, arrays: Mapping[str, np.ndarray]) -> Frame | No
 def number_in(returned: Any) -> float | None:
     """The loss in what a loss function returned: one number, or the first of several things."""
     value = returned[0] if isinstance(returned, tuple) and returned else returned
+    if type(value) is float:
+        return value
     if isinstance(value, np.ndarray) and value.size == 1 and value.dtype.kind == "f":
         return float(value.reshape(()))
     if isinstance(value, float | np.floating):
         return float(value)
     return None
+
+
+def number_first(returned: Any) -> Any:
+    """A training step may return its loss anywhere in a tuple."""
+    if not isinstance(returned, tuple):
+        return returned
+    return next((v for v in returned if number_in(v) is not None), None)

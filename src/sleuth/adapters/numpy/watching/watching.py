@@ -2,7 +2,8 @@
 
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from sleuth.adapters.numpy.forms import understood
 from sleuth.adapters.numpy.stepping import find_rate
 from sleuth.adapters.numpy.watching.crash import explain_crash
+from sleuth.adapters.numpy.watching.dozing import Dozed, Dozing, half_heard
 from sleuth.adapters.numpy.watching.events import Events
 from sleuth.adapters.numpy.watching.hearing import Hearing
 from sleuth.adapters.numpy.watching.memory import ProcessMemory
@@ -31,7 +33,14 @@ SHARE_FOR_LOOKING = 0.3
 # What a look costs in all, of what it costs to copy: the other thread measures the copies, and Python lets one run at a time.
 MEASURING = 3.0
 PATIENCE = 6
-
+# How a loop is written shows in its first steps, which are heard in full; later ones now and then.
+FIRST_HEARD = 64
+SHARE_FOR_LISTENING = 0.2
+HEARD_PATIENCE = 16
+# Where the user says which steps are looked at, nothing depends on the time.
+ASKED_STRIDE = 8
+# What it costs to listen to a step by half, of what it costs in full (benchmarks/watch_numpy.py).
+DOZING = 0.1
 
 NO_STEP = "no step was heard: the loop calls none of forward, backward and update of what was given"
 
@@ -44,17 +53,24 @@ class NumpyWatching(Watching):
         self.model = understood(Subject(model, None, optimizer=self._optimiser)).model
         self._every, self._guard = every, guard or Guard()
         self._rate = find_rate(self.model, self._optimiser)
-        self._waiting: deque[Taken] = deque()
+        self._waiting: deque[Taken | Dozed] = deque()
         self._looks_waiting = 0
         self._own_before = 0.0
-        self._taps = Taps()
+        self._dozing = Dozing(self)
+        self._taps = Taps(self._dozing)
         self._events = Events(self.model, self._optimiser, self)
-        self._hearing = Hearing(self.model, self._optimiser, self._events)
+        self._hearing = Hearing(self.model, self._optimiser, self._events, self._dozing)
         self._memory = ProcessMemory()
         self._said: list[Observation] = []
         self._looked_around = self._crashed = False
         self.divided: float | None = None
         self._pace = Stride(overhead * SHARE_FOR_LOOKING, PATIENCE)
+        self._heard_pace = Stride(overhead * SHARE_FOR_LISTENING, HEARD_PATIENCE)
+        self._awake_until = FIRST_HEARD
+        self._quiet_until = self._dozed = 0
+        self._usual: Mapping[str, int] = {}
+        self._unusual = False
+        self._dozing_seconds = self._step_seconds = 0.0  # a step
         self._times: list[float] = []
         self._ended = time.perf_counter()
         self._prints: list[float] = []
@@ -99,6 +115,8 @@ class NumpyWatching(Watching):
 
     def _left_over(self) -> None:
         order = self._events.order
+        if self._dozing.on:
+            self._dozing.leave()
         if self.waits_for_change and order.backwards and self._events.weights.prints() != self._prints:
             self.step_ended()
         heard = order.take(self.steps, last=True)
@@ -114,6 +132,9 @@ class NumpyWatching(Watching):
         found: list[Observation] = []
         for _ in range(len(self._waiting)):
             taken = self._waiting.popleft()
+            if isinstance(taken, Dozed):
+                found += half_heard(taken)
+                continue
             self._looks_waiting -= taken.notes.looked
             found += observations(taken, self.model)
         said, self._said = self._said, []
@@ -196,7 +217,7 @@ class NumpyWatching(Watching):
         else:
             said, self._said = tuple(self._said), []
             times = {"step": seconds, **events.passes.waited()}
-            taken = Taken(notes, self.steps, self._rate_now(), after, times, heard, last, loss, self.divided, said)
+            taken = Taken(notes, self.steps, self._rate_now(), after, times, heard, last, loss, self.divided, said, self._unusual)
             self._waiting.append(taken)
             self._looks_waiting += notes.looked
         self.divided = None
@@ -205,7 +226,78 @@ class NumpyWatching(Watching):
         own = self.own_seconds + time.perf_counter() - now
         self._paced(notes.looked, seconds, (own - self._own_before) * MEASURING)
         self._own_before = own
-        self.notes = Notes(looked=self._is_looked_at())
+        if not self._unusual:
+            self._usual = heard.counts
+        self._unusual = False
+        self._attend()
+
+    def _attend(self) -> None:
+        """How closely is the step that begins now followed?"""
+        step, looked = self.steps, self._is_looked_at()
+        due = step % ASKED_STRIDE == 0 if self._every is not None else self._heard_pace.is_due(step)
+        if due and step >= self._awake_until:
+            self._awake_until = step + (2 if self._events.follows else 1)
+        if looked or step < self._awake_until or self.trouble is not None:
+            if self._dozing.on:
+                self._dozing.on = False
+                self._wake()
+            self.notes = Notes(looked=looked)
+            return
+        if not self._dozing.on:
+            self.notes = Notes(looked=False)
+            trained = self._events.order.trained_in is not False
+            self._dozing.begin(self._usual, trained, self._events.rate, self._events.optimisers.latest)
+            self._dozing_seconds = DOZING * (self._heard_pace.cost or 0.0)
+        self._quiet_until = self._next_heard(step)
+
+    def _next_heard(self, step: int) -> int:
+        if self._every is not None:
+            return min(step - step % n + n for n in (self._every, ASKED_STRIDE))
+        return max(step + 1, min(pace.next if pace.steps else step + 1 for pace in (self._pace, self._heard_pace)))
+
+    def _wake(self, backwards: int = 0, *, open_: bool = False) -> None:
+        self._events.rate = self._dozing.rate
+        self._events.resumed(self._dozed, backwards, open_=open_, training=self._dozing.training)
+        self._dozed = 0
+
+    def resume(self, parts: list[list[tuple[int, float]]], tentative: list[tuple[int, float]], open_: bool) -> None:
+        """In the middle of a step, after this was heard of it."""
+        self.notes = Notes(looked=False, losses=parts, tentative=tentative)
+        self._unusual = True
+        self._guarded(lambda: self._wake(len(parts), open_=open_))
+
+    @property
+    def is_asked(self) -> bool:
+        """The user wants something done before weights are written."""
+        return bool(self._guard.asked)
+
+    def fell(self, kind: str) -> None:
+        self._events.fell = self._events.fell or kind
+
+    def pass_step(self, loss: float | None, returned: Any) -> None:
+        """Of a step that was only half listened to. Most of them end here, and little else is done."""
+        try:
+            now, events, dozing = time.perf_counter(), self._events, self._dozing
+            seconds, self._ended = now - self._ended, now
+            if loss is None:
+                loss = events.loss_in_loop()
+            rate = dozing.rate if dozing.rate is not None else self._rate_now()
+            if len(self._waiting) >= MOST_WAITING:
+                self.dropped += 1
+            else:
+                self.say(self._memory.read(self.steps, events.passes.count))
+                said, self._said = tuple(self._said), []
+                times = {"step": seconds, **events.passes.waited()}
+                self._waiting.append(Dozed(self.steps, loss, rate, times, dozing.training, said))
+            self.steps += 1
+            self._dozed += 1
+            self.own_seconds += self._dozing_seconds
+            if self.steps >= self._quiet_until:
+                events.weights.renewed(returned)
+                self._own_before = self.own_seconds
+                self._attend()
+        except Exception as error:
+            self.trouble, dozing.on = f"{type(error).__name__}: {error}", False
 
     def _rate_now(self) -> float | None:
         """As the update was given it, as the optimiser or the model keeps it, or as the loop does."""
@@ -224,7 +316,14 @@ class NumpyWatching(Watching):
     def _paced(self, looked: bool, seconds: float, own: float) -> None:
         if looked:
             self._pace.paid(own)
-        elif len(self._times) < TIMED:
-            self._times.append(seconds)
-        if len(self._times) == TIMED and (looked or not self._pace.steps):
-            self._pace.calibrate(self.steps, float(np.median(self._times)))
+        else:
+            self._heard_pace.paid(own / MEASURING)
+            if len(self._times) < TIMED:
+                self._times.append(seconds)
+        if len(self._times) < TIMED:
+            return
+        usual = self._step_seconds = self._step_seconds or median(self._times)
+        if looked or not self._pace.steps:
+            self._pace.calibrate(self.steps, usual)
+        if self.steps >= FIRST_HEARD - 1:
+            self._heard_pace.calibrate(self.steps, usual)
