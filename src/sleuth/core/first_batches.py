@@ -36,9 +36,14 @@ class FirstBatches:
         if self.told or not found:
             return ()
         self.told = True
-        if median(b.size for b in found) > REST:
-            found = [b for b in found if b.size > REST]
-        return [replace(b, labels=None) for b in found] if _sorted_by_class(found) else found
+        return together(found)
+
+
+def together(found: list[Batch]) -> list[Batch]:
+    """Without the rest of an epoch, and without labels where they come in order."""
+    if median(b.size for b in found) > REST:
+        found = [b for b in found if b.size > REST]
+    return [replace(b, labels=None) for b in found] if _sorted_by_class(found) else found
 
 
 def _sorted_by_class(batches: list[Batch]) -> bool:

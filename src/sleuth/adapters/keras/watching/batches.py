@@ -1,9 +1,7 @@
 """The first batches of `fit`, described as an examination reads its data: copied at once, measured off the training thread."""
 
-from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from statistics import median
+from dataclasses import dataclass
 from typing import Any
 
 import keras
@@ -11,17 +9,9 @@ import keras
 from sleuth.adapters.keras.watching.basin import parts_of
 from sleuth.adapters.keras.watching.feeding import rows_of
 from sleuth.core.batch_facts import contents, describe_batch
-from sleuth.core.observation import Batch, Observation, Split
+from sleuth.core.first_batches import ENOUGH_SAMPLES, MOST_BATCHES, together
+from sleuth.core.observation import Observation, Split
 from sleuth.core.subject import Parts
-
-# Facts about data come out together: a column that is constant in the first few samples need not be.
-ENOUGH_SAMPLES = 512
-MOST_BATCHES = 24
-# More batches of a single class than chance gives, in standard errors: they come in order, and the first ones say nothing about
-# how frequent classes are.
-SORTED = 3.0
-# From so few samples on a batch is the rest of a pass, where others are larger.
-REST = 2
 
 
 @dataclass(frozen=True)
@@ -36,9 +26,7 @@ class Described:
 
         adapter = KerasAdapter()
         found = [describe_batch(contents(parts, adapter), Split.TRAIN, step, adapter) for step, parts in self.batches]
-        if median(b.size for b in found) > REST:
-            found = [b for b in found if b.size > REST]
-        yield from [replace(b, labels=None) for b in found] if _sorted_by_class(found) else found
+        yield from together(found)
 
 
 class Batches:
@@ -60,15 +48,3 @@ class Batches:
         self.is_over = True
         noted, self._noted = self._noted, []
         return Described(tuple(noted)) if noted else None
-
-
-def _sorted_by_class(batches: list[Batch]) -> bool:
-    counted = [b.labels for b in batches if b.labels]
-    total: Counter[int] = Counter()
-    for labels in counted:
-        total.update(labels)
-    if len(total) < 2:
-        return bool(counted)
-    share = max(total.values()) / sum(total.values())
-    expected = sum(share ** sum(labels.values()) for labels in counted)
-    return sum(len(labels) == 1 for labels in counted) > expected + SORTED * max(expected, 1.0) ** 0.5

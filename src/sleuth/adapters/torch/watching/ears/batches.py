@@ -4,11 +4,9 @@ Only where it is plain what the data is: one forward a backward, whose first arg
 Validation batches stay out: they come in order, and the first of them need not resemble the rest.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from statistics import median
 from typing import Any
 
 import torch
@@ -18,6 +16,7 @@ from sleuth.adapters.torch.loss_calls import bind_arguments
 from sleuth.adapters.torch.watching.ear import Ear, Loop, Note
 from sleuth.adapters.torch.watching.ears.losses import Trail, sampled
 from sleuth.core.batch_facts import contents, describe_batch
+from sleuth.core.first_batches import MOST_BATCHES, FirstBatches
 from sleuth.core.observation import ArrayFacts, Batch, Split
 from sleuth.core.subject import Parts
 from sleuth.core.tree import leaves
@@ -25,14 +24,6 @@ from sleuth.core.tree import leaves
 # The first steps, then one whenever half as many steps again have gone by.
 FIRST = 8
 PATIENCE = 2
-# Facts about data come out together: a column that is constant in the first few samples need not be.
-ENOUGH_SAMPLES = 512
-MOST_BATCHES = 24
-# More batches of a single class than chance gives, in standard errors: they come in order, and the first ones say nothing about
-# how frequent classes are.
-SORTED = 3.0
-# From so few samples on a batch is the rest of an epoch, where others are larger.
-REST = 2
 
 
 @dataclass(frozen=True)
@@ -55,13 +46,12 @@ class Batches(Ear):
         self._drafts = 0
         self._next = 0
         self._notes: list[Note] = []
-        self._described: list[Batch] = []
-        self._told = False
+        self._first_batches = FirstBatches()
         self._looks_up = any(isinstance(m, torch.nn.Embedding | torch.nn.EmbeddingBag) for m in loop.model.modules())
 
     @property
     def _listening(self) -> bool:
-        return self.loop.steps >= self._next and not self._told and self._drafts < MOST_BATCHES
+        return self.loop.steps >= self._next and not self._first_batches.told and self._drafts < MOST_BATCHES
 
     def forward(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         if not torch.is_grad_enabled() or not self._listening:
@@ -103,7 +93,7 @@ class Batches(Ear):
             self._notes.append(partial(self._describe, self._draft))
         self._draft = None
         self._trail.clear()
-        self._notes.append(self._tell)
+        self._notes.append(self._first_batches.tell)
 
     def _first(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> torch.Tensor | None:
         tensors = [t for _, t in leaves((args, kwargs), is_tensor)]
@@ -124,38 +114,14 @@ class Batches(Ear):
         parts = Parts(draft.given, draft.wanted, draft.given)
         facts = describe_batch(contents(parts, adapter), Split.TRAIN, draft.step, adapter)
         stride = -(-draft.shape[0] // max(len(draft.given), 1))
-        self._described.append(
-            replace(
-                facts,
-                size=draft.shape[0],
-                inputs=tuple(_whole(f, draft.shape) for f in facts.inputs),
-                target=None if facts.target is None else _whole(facts.target, draft.wanted_shape),
-                bad_inputs=tuple(i * stride for i in facts.bad_inputs),
-            )
+        whole = replace(
+            facts,
+            size=draft.shape[0],
+            inputs=tuple(_whole(f, draft.shape) for f in facts.inputs),
+            target=None if facts.target is None else _whole(facts.target, draft.wanted_shape),
+            bad_inputs=tuple(i * stride for i in facts.bad_inputs),
         )
-        samples = sum(b.size for b in self._described)
-        return self._tell() if samples >= ENOUGH_SAMPLES or len(self._described) >= MOST_BATCHES else ()
-
-    def _tell(self) -> Iterable[Batch]:
-        if self._told:
-            return ()
-        self._told = bool(self._described)
-        found, self._described = self._described, []
-        if found and median(b.size for b in found) > REST:
-            found = [b for b in found if b.size > REST]
-        return [replace(b, labels=None) for b in found] if _sorted_by_class(found) else found
-
-
-def _sorted_by_class(batches: list[Batch]) -> bool:
-    counted = [b.labels for b in batches if b.labels]
-    total: Counter[int] = Counter()
-    for labels in counted:
-        total.update(labels)
-    if len(total) < 2:
-        return bool(counted)
-    share = max(total.values()) / sum(total.values())
-    expected = sum(share ** sum(labels.values()) for labels in counted)
-    return sum(len(labels) == 1 for labels in counted) > expected + SORTED * max(expected, 1.0) ** 0.5
+        return self._first_batches.add(whole)
 
 
 def _whole(facts: ArrayFacts, shape: tuple[int, ...]) -> ArrayFacts:
