@@ -16,7 +16,7 @@ def test_rows_that_sum_to_one_are_weights_and_a_row_may_look_at_nothing() -> Non
     assert are_weights(np.array([[0.25, 0.75], [np.nan, np.nan]]), STEP)
 
 
-@pytest.mark.parametrize("rows", [2 * ROWS, ROWS - 0.5, np.zeros((2, 2)), np.array([[1.5, -0.5]]), ROWS * 1.001])
+@pytest.mark.parametrize("rows", [2 * ROWS, 0.7 * ROWS, ROWS - 0.5, np.zeros((2, 2)), np.array([[1.5, -0.5]]), ROWS * 1.001])
 def test_other_rows_are_none(rows: np.ndarray) -> None:
     assert not are_weights(rows, STEP)
 
