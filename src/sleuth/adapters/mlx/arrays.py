@@ -83,5 +83,13 @@ def as_mlx(tree: Any, *, wide: bool = False) -> Any:
     return map_arrays(tree, convert, is_any_array)
 
 
+def first_array(tree: Any) -> mx.array | None:
+    """Without walking through all of it."""
+    if isinstance(tree, mx.array):
+        return tree
+    found = next(leaves(tree, is_array), None)
+    return None if found is None else found[1]
+
+
 def arrays_in(tree: Any) -> list[mx.array]:
     return [array for _, array in leaves(tree, is_array)]

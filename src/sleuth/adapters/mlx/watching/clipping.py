@@ -4,7 +4,7 @@ from typing import Any
 
 import mlx.core as mx
 
-from sleuth.adapters.mlx.arrays import arrays_in
+from sleuth.adapters.mlx.arrays import first_array
 
 
 class Clipping:
@@ -14,7 +14,7 @@ class Clipping:
 
     def clipped(self, gradients: Any) -> str:
         """What is to be said of it."""
-        first = next(iter(arrays_in(gradients)), None)
+        first = first_array(gradients)
         if first is not None and first is self._used:
             return "clip-on-used-gradient"
         self._given = first
@@ -22,6 +22,6 @@ class Clipping:
 
     def stepped(self, gradients: Any) -> bool:
         """False: the step takes what stood before the clipping."""
-        self._used = next(iter(arrays_in(gradients)), None)
+        self._used = first_array(gradients)
         given, self._given = self._given, None
         return given is None or given is not self._used

@@ -1,6 +1,7 @@
 """Who steps the model. Optimisers are held weakly: one that the user lets go must take its state along."""
 
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -68,14 +69,14 @@ class Optimisers:
             held.carried = _remembers(optimiser)
             held.rewritten = self._latest is not None and _rewritten(self._after, self._weight)
 
-    def stepped(self, optimiser: Optimizer, step: int, after: dict[str, mx.array]) -> Optimiser | None:
-        """What is to be said of this optimiser, if it is new or comes back."""
+    def stepped(self, optimiser: Optimizer, step: int, after: Callable[[], dict[str, mx.array]]) -> Optimiser | None:
+        """What is to be said of this optimiser, if it is new or comes back; `after` tells what it stepped, by name."""
         held, previous = self._find(optimiser), self._latest
         self._latest = held
         held.steps += 1
         told = None
         if held.seen is None:
-            held.names = frozenset(after)
+            held.names = frozenset(after())
             told = held.seen = self._described(held, optimiser, step, previous)
         elif previous is not None and previous is not held and previous.number > held.number and not held.seen.returned:
             told = held.seen = replace(held.seen, step=step, returned=True)

@@ -16,7 +16,7 @@ import mlx.nn as nn
 from mlx.optimizers import Optimizer
 
 from sleuth.adapters.mlx import made
-from sleuth.adapters.mlx.arrays import arrays_in
+from sleuth.adapters.mlx.arrays import arrays_in, first_array
 from sleuth.adapters.mlx.describing import rate_of, schedule_of
 from sleuth.adapters.mlx.hearing import Hearing
 from sleuth.adapters.mlx.place import users_line
@@ -191,7 +191,7 @@ class Watcher(taps.Listener):
         self.backwards += 1
         self._say("backward")
         self._material.gradient_ended()
-        loss = next(iter(arrays_in(value)), None)
+        loss = first_array(value)
         loss = loss if loss is not None and loss.size == 1 else None
         if self._look is not None:
             self._look.raw = self._names.named(gradients)
@@ -234,7 +234,7 @@ class Watcher(taps.Listener):
         if not self._is_mine(target, after):
             return
         self._say("step")
-        self._end_step(optimiser, self._names.named(after) if after is not None else weights(self.model))
+        self._end_step(optimiser, lambda: self._names.named(after) if after is not None else weights(self.model))
 
     def speak_up(self) -> None:
         self._alarms.speak_up()
@@ -255,9 +255,10 @@ class Watcher(taps.Listener):
         loss = next((a for a in arrays_in(result) if a.size == 1 and mx.issubdtype(a.dtype, mx.floating)), None)
         self._losses = [] if loss is None else [loss]
         self._material.compiled(self.steps + 1, args, kwargs, step.tape, looked=self._look is not None)
-        self._end_step(step.optimiser, weights(self.model))
+        self._end_step(step.optimiser, lambda: weights(self.model))
 
-    def _end_step(self, optimiser: Optimizer, changed: dict[str, mx.array]) -> None:
+    def _end_step(self, optimiser: Optimizer, changed: Callable[[], dict[str, mx.array]]) -> None:
+        """`changed` walks through the whole model: only where somebody wants to know."""
         now = time.perf_counter()
         self.steps += 1
         look, self._look = self._look, None
@@ -268,7 +269,7 @@ class Watcher(taps.Listener):
         found = (met, self._memory.after_step(self.steps), self._graphs.after_step(self.steps))
         notes: list[Observation] = [*self._notes, *(o for o in found if o is not None)]
         notes += self._calls.phases(self.steps, number)
-        looked = look is not None and self._looked(look, optimiser, changed, notes)
+        looked = look is not None and self._looked(look, optimiser, changed(), notes)
         record = Record(
             self.steps,
             number,
