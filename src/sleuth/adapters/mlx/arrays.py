@@ -84,11 +84,14 @@ def as_mlx(tree: Any, *, wide: bool = False) -> Any:
 
 
 def first_array(tree: Any) -> mx.array | None:
-    """Without walking through all of it."""
+    """Of dicts, lists and tuples, without walking through all of it: asked at every step."""
     if isinstance(tree, mx.array):
         return tree
-    found = next(leaves(tree, is_array), None)
-    return None if found is None else found[1]
+    for child in tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list | tuple) else ():
+        found = first_array(child)
+        if found is not None:
+            return found
+    return None
 
 
 def arrays_in(tree: Any) -> list[mx.array]:

@@ -4,7 +4,9 @@ import math
 from collections.abc import Iterator
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
+from sleuth.core.curve import level, loss_curve
 from sleuth.core.finding import Series
+from sleuth.core.observation import Ending
 from sleuth.core.stage import Severity, Stage
 from sleuth.core.trial import Overfit, RangeTest
 
@@ -19,6 +21,16 @@ CLEAR_FALL = 0.2
 NOISES = 3.0
 # Of rates that gain nearly the same, the smaller is the safer.
 NEARLY = 0.8
+# Of a training of the user's that is over and has stood still all along: a rate so many times higher that learns what this one
+# cannot even begin to learn is no matter of taste.
+FACTOR_AT_A_STAND = 30.0
+# Steps of that training, and what its loss may have fallen by, as a share of its start, in standard errors to spare.
+LEAST_STEPS = 150
+STILL = 0.05
+SURE = 3.0
+# Of one batch: what the user's rate leaves of the loss, and what the higher one does.
+UNLEARNED = 0.9
+LEARNED = 0.1
 
 
 @check(
@@ -58,6 +70,10 @@ def learning_rate_too_low(
     if not test.current or not test.runs:
         yield NotExamined("there is no learning rate above zero")
         return
+    at_a_stand = _at_a_stand(seen, test.current)
+    if at_a_stand is not None:
+        yield at_a_stand
+        return
     start, end = next((s, e) for rate, s, e in test.runs if rate == test.current)
     better = [(s - e, rate, e) for rate, s, e in test.runs if rate >= factor * test.current and e is not None]
     if end is None or not better:
@@ -79,6 +95,31 @@ def learning_rate_too_low(
         series=(Series("loss while the rate rises", tuple(math.log10(r) for r in test.rates), test.losses),),
         first_step=1,
         strength=rate / test.current / factor,
+    )
+
+
+def _at_a_stand(seen: Seen, rate: float) -> Evidence | None:
+    """The user's own training, from its first step to its last, went nowhere, and neither does one batch at its rate."""
+    trial, curve = seen.one(Overfit), loss_curve(seen)
+    if isinstance(curve, str) or not seen.all(Ending) or len(curve) < LEAST_STEPS or not trial.plain or not trial.floor_known:
+        return None
+    third = len(curve) // 3
+    early, late = level(curve.losses[:third]), level(curve.losses[-third:])
+    scale = early.mean - trial.floor
+    if early.mean - late.mean + SURE * math.hypot(early.error, late.error) >= STILL * scale:
+        return None
+    tuned = trial.tuned_lr
+    if not trial.losses or not trial.tuned_losses or tuned is None or tuned < FACTOR_AT_A_STAND * rate:
+        return None
+    if trial.remaining(trial.losses) < UNLEARNED or trial.remaining(trial.tuned_losses) > LEARNED:
+        return None
+    return Evidence(
+        summary=f"in {len(curve):,} steps at {rate:g} the loss goes from {early.mean:.4g} to {late.mean:.4g}; one batch alone, "
+        f"which it hardly begins to learn in {len(trial.losses)} steps, is learned at {tuned:.1g}",
+        fix=f"Raise the learning rate, to {tuned:.1g} at most.",
+        numbers={"lr": rate, "suggested": tuned, "start": early.mean, "end": late.mean},
+        first_step=1,
+        strength=tuned / rate / FACTOR_AT_A_STAND,
     )
 
 
