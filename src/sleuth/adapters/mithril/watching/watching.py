@@ -18,6 +18,7 @@ from sleuth.adapters.mithril.watching.looking import looked_into
 from sleuth.adapters.mithril.watching.tap import Tap
 from sleuth.adapters.numpy.stepping import find_rate
 from sleuth.adapters.numpy.watching.accumulators import Summed
+from sleuth.adapters.numpy.watching.alarms import Alarms
 from sleuth.adapters.numpy.watching.crash import explain_crash
 from sleuth.adapters.numpy.watching.memory import ProcessMemory
 from sleuth.adapters.numpy.watching.order import Order
@@ -26,8 +27,8 @@ from sleuth.adapters.numpy.watching.step import Notes, Taken, observations
 from sleuth.adapters.numpy.watching.variables import Variables
 from sleuth.core.adapter import Watching
 from sleuth.core.errors import UnusableInput
-from sleuth.core.guard import Act, Alarm, Guard
-from sleuth.core.observation import Call, Crash, NotFinite, Observation, Pending
+from sleuth.core.guard import Guard
+from sleuth.core.observation import Call, Crash, Observation, Pending
 from sleuth.core.place import location_of
 from sleuth.core.stride import Stride
 
@@ -71,9 +72,9 @@ class MithrilWatching(Watching):
         self._data: Mapping[str, Any] | None = None
         self._loss: Any = None
         self._backwards = 0
-        self._fell = self._alarmed = self._used = self._crashed = False
+        self._fell = self._used = self._crashed = False
         self._divided: float | None = None
-        self._due: list[Callable[[], None]] = []
+        self._alarms = Alarms(self._guard)
         self.notes = Notes(looked=True)
         self.steps = self.looks = self.dropped = 0
         self.own_seconds = 0.0
@@ -128,8 +129,7 @@ class MithrilWatching(Watching):
             began = time.perf_counter()
             self._guarded(note)
             self.own_seconds += time.perf_counter() - began
-            while self._due:
-                self._due.pop(0)()
+            self._alarms.act()
 
     def _guarded(self, note: Callable[[], None]) -> None:
         try:
@@ -211,24 +211,7 @@ class MithrilWatching(Watching):
             if self.notes.looked and self._around.updates:
                 self.notes.gradients = {k: np.array(v) for k, v in found.items() if k in self.notes.before}
         loss = self.notes.loss() if self._plain or self.notes.looked else None
-        if loss is not None and not np.isfinite(loss):
-            self._tell(NotFinite(self.steps, "loss", None, int(np.isnan(loss)), int(np.isinf(loss))))
-        bad = next(((k, g) for k, g in self.notes.gradients.items() if not np.isfinite(g).all()), None)
-        if bad is not None:
-            self._tell(NotFinite(self.steps, "gradient", bad[0], int(np.isnan(bad[1]).sum()), int(np.isinf(bad[1]).sum())))
-        while self._guard.asked:
-            finding = self._guard.asked.popleft()
-            self._acted(self._guard.tell(Alarm(finding.name, self.steps, finding.summary, finding=finding)))
-
-    def _tell(self, bad: NotFinite) -> None:
-        if not self._alarmed:
-            self._alarmed = True
-            message = f"the {bad.what} is not finite at step {bad.step}"
-            self._acted(self._guard.tell(Alarm(f"{bad.what}-not-finite", bad.step, message, (bad,))))
-
-    def _acted(self, act: Act | None) -> None:
-        if act is not None:
-            self._due.append(act.do)
+        self._alarms.before_step(self.steps, loss, self.notes.gradients)
 
     def _printed(self, params: Mapping[str, Any]) -> list[Any]:
         """Arrays of NumPy are written into; those of other backends are made anew."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from sleuth.adapters.numpy.forms import understood
 from sleuth.adapters.numpy.stepping import find_rate
+from sleuth.adapters.numpy.watching.alarms import Alarms
 from sleuth.adapters.numpy.watching.crash import explain_crash
 from sleuth.adapters.numpy.watching.dozing import Dozed, Dozing, half_heard
 from sleuth.adapters.numpy.watching.events import Events
@@ -18,8 +19,8 @@ from sleuth.adapters.numpy.watching.memory import ProcessMemory
 from sleuth.adapters.numpy.watching.step import Notes, Taken, observations
 from sleuth.adapters.numpy.watching.taps import Taps
 from sleuth.core.adapter import Watching
-from sleuth.core.guard import Act, Alarm, Guard
-from sleuth.core.observation import NotFinite, Observation, Pending
+from sleuth.core.guard import Guard
+from sleuth.core.observation import Observation, Pending
 from sleuth.core.stride import Stride
 from sleuth.core.subject import Subject
 
@@ -74,8 +75,7 @@ class NumpyWatching(Watching):
         self._times: list[float] = []
         self._ended = time.perf_counter()
         self._prints: list[float] = []
-        self._alarmed = False  # something was not finite, and that was said
-        self._due: list[Callable[[], None]] = []  # what the user wants done
+        self._alarms = Alarms(self._guard)
         self.notes = Notes(looked=True)
         self.steps = self.looks = self.dropped = 0
         self.own_seconds = 0.0
@@ -150,8 +150,7 @@ class NumpyWatching(Watching):
             began = time.perf_counter()
             self._guarded(note)
             self.own_seconds += time.perf_counter() - began
-            while self._due:
-                self._due.pop(0)()
+            self._alarms.act()
 
     def _guarded(self, note: Callable[[], None]) -> None:
         try:
@@ -177,26 +176,7 @@ class NumpyWatching(Watching):
 
     def about_to_step(self) -> None:
         """What the user wants done happens before weights are written."""
-        loss = self.notes.loss()
-        if loss is not None and not np.isfinite(loss):
-            self._tell(NotFinite(self.steps, "loss", None, int(np.isnan(loss)), int(np.isinf(loss))))
-        bad = next((k for k, g in self.notes.gradients.items() if not np.isfinite(g).all()), None)
-        if bad is not None:
-            gradient = self.notes.gradients[bad]
-            self._tell(NotFinite(self.steps, "gradient", bad, int(np.isnan(gradient).sum()), int(np.isinf(gradient).sum())))
-        while self._guard.asked:
-            finding = self._guard.asked.popleft()
-            self._acted(self._guard.tell(Alarm(finding.name, self.steps, finding.summary, finding=finding)))
-
-    def _tell(self, bad: NotFinite) -> None:
-        if not self._alarmed:
-            self._alarmed = True
-            message = f"the {bad.what} is not finite at step {bad.step}"
-            self._acted(self._guard.tell(Alarm(f"{bad.what}-not-finite", bad.step, message, (bad,))))
-
-    def _acted(self, act: Act | None) -> None:
-        if act is not None:
-            self._due.append(act.do)
+        self._alarms.before_step(self.steps, self.notes.loss(), self.notes.gradients)
 
     def step_ended(self) -> None:
         notes, now, events = self.notes, time.perf_counter(), self._events
@@ -269,7 +249,7 @@ class NumpyWatching(Watching):
     @property
     def is_asked(self) -> bool:
         """The user wants something done before weights are written."""
-        return bool(self._guard.asked)
+        return self._alarms.is_asked
 
     def fell(self, kind: str) -> None:
         self._events.fell = self._events.fell or kind
