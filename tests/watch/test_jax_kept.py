@@ -96,10 +96,11 @@ class Tower(nnx.Module):
         self.first = nnx.Linear(5, 8, rngs=rngs)
         self.norm = nnx.BatchNorm(8, rngs=rngs)
         self.drop = nnx.Dropout(0.2, rngs=rngs)
+        self.others = nnx.List([nnx.Linear(8, 8, rngs=rngs)])  # it has no hash
         self.last = nnx.Linear(8, 3, rngs=rngs)
 
     def __call__(self, x: Any) -> Any:
-        return self.last(self.drop(jnp.tanh(self.norm(self.first(x)))))
+        return self.last(self.drop(jnp.tanh(self.others[0](self.norm(self.first(x))))))
 
 
 def flax() -> None:

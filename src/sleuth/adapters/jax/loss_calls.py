@@ -35,9 +35,9 @@ def loss_calls(bench: "JaxBench", batch: Parts, trace: Trace, found: Operations,
     output = values[outputs[0]] if len(outputs) == 1 else None
     target = batch.target if is_array(batch.target) else None
     heard = _heard(found)
-    family, reduction = "other", None
+    family, reduction, as_it_is = "other", None, True
     if output is not None and target is not None:
-        family, reduction = _recognised(bench, output, target, value)
+        family, reduction, as_it_is = _recognised(bench, output, target, value)
     if family == "other" and len(heard) == 1:
         family, reduction = LOSSES[heard[0].operation.name], reduction
     sides = [("output", slot, values[slot]) for slot in outputs]
@@ -49,7 +49,7 @@ def loss_calls(bench: "JaxBench", batch: Parts, trace: Trace, found: Operations,
         family=family,
         value=number,
         arguments=tuple(arguments),
-        broadcast=_broadcast(output, target) if family in BROADCASTING else None,
+        broadcast=_broadcast(output, target) if family in BROADCASTING and as_it_is else None,
         reduction=reduction,
         location=place,
         broadcast_location=place,
@@ -72,7 +72,8 @@ def _heard(found: Operations) -> list[Made]:
     return [m for m in found.made if m.operation.family == "loss"]
 
 
-def _recognised(bench: "JaxBench", output: Any, target: Any, value: Any) -> tuple[str, str | None]:
+def _recognised(bench: "JaxBench", output: Any, target: Any, value: Any) -> tuple[str, str | None, bool]:
+    """Family and reduction; and whether the loss compares the two as they are, or brings them into one shape first."""
     program = bench.program
     ask: Callable[[np.ndarray], Any] | None = None
     if program.sees_output and program.loss is not None:
@@ -83,21 +84,24 @@ def _recognised(bench: "JaxBench", output: Any, target: Any, value: Any) -> tupl
 
     known, wanted = to_numpy(output), to_numpy(target)
     if known.dtype.kind != "f" or not known.size:
-        return "other", None
-    # A function may drop the last axis of the output itself.
+        return "other", None, True
+    # A function may drop the last axis of the output itself, or give the target one.
     shapes = [known.shape, wanted.shape] if known.shape == (*wanted.shape, 1) else [known.shape]
-    found = (recognise(known.astype(np.float32).reshape(shape), wanted, value, ask) for shape in shapes)
-    return next((told for told in found if told[0] != "other"), ("other", None))
+    for shape in shapes:
+        family, reduction = recognise(known.astype(np.float32).reshape(shape), wanted, value, ask)
+        if family != "other":
+            return family, reduction, shape == known.shape
+    return "other", None, True
 
 
 def _argument(role: str, array: Any, slot: int | None, found: Operations) -> Argument:
-    maker = _producer(found, slot)
-    behind = None if maker is None else _producer(found, maker.given[0] if maker.given else None)
+    maker = producer(found, slot)
+    behind = None if maker is None else producer(found, maker.given[0] if maker.given else None)
     values = to_numpy(array)
     return Argument(
         facts=array_facts(role, array),
         role=role,
-        producer=None if maker is None else _word(maker),
+        producer=None if maker is None else word(maker),
         axis_sums=axis_sums(values),
         producer_location=None if maker is None else maker.operation.location,
         producer_axis=None
@@ -105,12 +109,12 @@ def _argument(role: str, array: Any, slot: int | None, found: Operations) -> Arg
         else maker.operation.settings.get("axis")
         if maker.operation.family == "softmax"
         else None,
-        behind=None if behind is None else _word(behind),
+        behind=None if behind is None else word(behind),
         exp_sums=exp_sums(values),
     )
 
 
-def _producer(found: Operations, slot: int | None) -> Made | None:
+def producer(found: Operations, slot: int | None) -> Made | None:
     while slot is not None:
         at = found.maker(slot)
         if at is None:
@@ -122,7 +126,7 @@ def _producer(found: Operations, slot: int | None) -> Made | None:
     return None
 
 
-def _word(made: Made) -> str:
+def word(made: Made) -> str:
     return made.activation or (made.operation.family if made.operation.family in ("linear", "conv") else made.operation.name)
 
 

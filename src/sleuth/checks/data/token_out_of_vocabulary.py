@@ -14,7 +14,7 @@ from sleuth.core.stage import Confidence, Severity, Stage
     severity=Severity.ERROR,
     confidence=Confidence.CERTAIN,
     reads=((Architecture, OutOfRange), (Batch, OutOfRange)),
-    explains=("forward-fails",),
+    explains=("forward-fails", "output-not-finite", "loss-not-finite"),
     title="A token id has no row in the embedding",
     why="""An embedding is a table with one row an id, counted from zero. An id at or beyond its end reads outside
     the table: an index error on a CPU, a cryptic assertion on a GPU.""",

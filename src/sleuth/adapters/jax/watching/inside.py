@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax.extend.core import jaxpr_as_fun
 
+from sleuth.adapters.jax.loss_calls import producer, word
 from sleuth.adapters.jax.marking import Marks
 from sleuth.adapters.jax.operations import Made, Operations
 from sleuth.adapters.jax.tape import Tape
@@ -32,6 +33,8 @@ class Story:
     units: tuple[tuple[str, str, int], ...]  # path, activation, samples
     loss: str | None = None  # the function of optax that was called
     place: Location | None = None
+    producer: str | None = None  # what made the scores
+    producer_place: Location | None = None
 
 
 Telling = dict[str, Any]  # arrays
@@ -103,6 +106,7 @@ class Inside:
             tuple((path, m.activation, int(m.operation.shape[0])) for path, m in units),
             None if loss is None else loss[0].operation.name,
             None if loss is None else loss[0].operation.location,
+            *(_maker(found, values, loss[1]) if loss is not None else ()),
         )
         return story, telling if loss is None else {**telling, "scores": loss[1], "labels": loss[2]}
 
@@ -153,6 +157,11 @@ def _loss(found: Operations, values: list[Any]) -> tuple[Made, Any, Any] | None:
     if scores is None or labels is None or max(scores.size, labels.size) > MOST_SCORES:
         return None
     return calls[0], scores, labels
+
+
+def _maker(found: Operations, values: list[Any], scores: Any) -> tuple[str | None, Location | None]:
+    made = producer(found, next((slot for slot, value in enumerate(values) if value is scores), None))
+    return (None, None) if made is None else (word(made), made.operation.location)
 
 
 def _units(values: Any, activation: str) -> tuple[Any, ...]:

@@ -3,6 +3,7 @@
 import functools
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from sleuth.adapters.jax.watching.naming import users_line
@@ -18,9 +19,9 @@ def make_construction(plain: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(plain)
     def construct(kind: Any, *args: Any, **kwargs: Any) -> Any:
         made = plain(kind, *args, **kwargs)
-        if kind.__module__.startswith("flax."):
-            place = users_line()
-            if place is not None:
+        # In the middle of the user's own construction: nothing of ours may come through. A list of layers has no hash.
+        with suppress(Exception):
+            if kind.__module__.startswith("flax.") and (place := users_line()) is not None:
                 PLACES[made] = place
         return made
 

@@ -5,6 +5,7 @@ import inspect
 import sys
 import weakref
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from types import FrameType, FunctionType
 from typing import Any
 
@@ -23,10 +24,9 @@ def make_maker(plain: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(plain)
     def made(*args: Any, **kwargs: Any) -> Any:
         result = plain(*args, **kwargs)
-        function = getattr(result, "update", result)
-        if isinstance(function, FunctionType):
-            place = users_line()
-            if place is not None and function not in PLACES:
+        with suppress(Exception):  # in the middle of the user's code: nothing of ours may come through
+            function = getattr(result, "update", result)
+            if isinstance(function, FunctionType) and function not in PLACES and (place := users_line()) is not None:
                 PLACES[function] = place
         return result
 

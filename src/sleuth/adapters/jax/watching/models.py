@@ -3,6 +3,7 @@
 import functools
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import jax
@@ -18,11 +19,9 @@ def make_init(plain: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(plain)
     def init(self: Any, model: Any, *args: Any, **kwargs: Any) -> None:
         plain(self, model, *args, **kwargs)
-        try:
+        with suppress(Exception):  # in the middle of the user's code: nothing of ours may come through
             MADE.append((weakref.ref(model), weakref.ref(self)))
             del MADE[:-MOST]
-        except TypeError:  # of something that no weak reference is made of
-            pass
 
     return init
 

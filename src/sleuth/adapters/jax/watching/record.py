@@ -14,6 +14,9 @@ from sleuth.adapters.jax.watching.telling import told
 from sleuth.core.observation import Frame, Observation, Role, Step
 from sleuth.core.statistics import norm_of
 
+# The rate of every so-many-th step is told, whether it is looked at or not.
+RATED = 8
+
 Measured = tuple[Any, Any]  # sizes and counts, it may be still on the device
 
 
@@ -55,11 +58,19 @@ class Track:
 
 
 def observations(
-    record: Record, rate_at: Callable[[int], float | None] | None = None, calls: tuple[str, ...] = (), *, training: bool = True
+    record: Record,
+    rate_at: Callable[[int], float | None] | None = None,
+    calls: tuple[str, ...] = (),
+    *,
+    training: bool = True,
+    ahead: int = 0,
 ) -> Iterator[Observation]:
-    """`rate_at`: the rate of a step by its count, where the step does not tell it itself."""
+    """`rate_at`: the rate of a step by its count, where the step does not tell it itself. `ahead`: so far the count of the
+    optimiser is ahead of that of the steps."""
     yield from record.notes
-    norm, rate = None, None
+    norm = None
+    # A schedule takes a while to be asked.
+    rate = rate_at(record.step + ahead) if rate_at is not None and record.look is None and record.step % RATED == 0 else None
     if record.look is not None:
         tables = _tables(record, record.look)
         norm = norm_of(tables[Role.GRADIENT])

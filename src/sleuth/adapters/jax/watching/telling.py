@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,9 @@ def _loss(step: int, story: Story, telling: dict[str, Any], value: float | None)
     arguments = tuple(
         Argument(array_facts(role, array), role, axis_sums=axis_sums(array), exp_sums=exp_sums(array)) for role, array in sides
     )
+    if story.producer is not None:
+        made = replace(arguments[0], producer=story.producer, producer_location=story.producer_place)
+        arguments = (made, *arguments[1:])
     yield LossCall(story.loss or "", family, value, arguments, reduction="mean", location=story.place, returned=value)
     classes = labels.argmax(-1) if labels.shape == scores.shape and scores.ndim == 2 else labels
     if family == "cross-entropy" and scores.ndim == 2 and classes.ndim == 1 and classes.dtype.kind in "iu":

@@ -103,6 +103,7 @@ class JaxWatching(Watching):
         self.watcher.optimiser = next((tx for o in optimisers if (tx := transformation(o)) is not None), None)
         self._rate: Callable[[int], float | None] | None = None
         self._restarts: Restarts | None = None
+        self._ahead = 0
         self._unused, self._ended, self._training = Unused(), False, True
         self._told_taken = self._failed = self._broken = False
 
@@ -173,12 +174,14 @@ class JaxWatching(Watching):
     def _of(self, record: Record) -> Iterator[Observation]:
         look = record.look
         calls: tuple[str, ...] = ()
+        if look is not None and look.count is not None:
+            self._ahead = int(np.asarray(look.count)) - record.step
         if self._modes is not None and record.validation is not None:
             yield from self._modes.validated(record.step, record.validation, last=False)
         if self._modes is not None and look is not None and look.active is not None:
             yield from self._modes.trained(record.step, look.active)
             calls, self._training = self._modes.calls(look.active), any(look.active) or not look.active
-        for observation in observations(record, self._rate, calls, training=self._training):
+        for observation in observations(record, self._rate, calls, training=self._training, ahead=self._ahead):
             self._unused.hear(observation)
             self._untold.pop(observation.role if isinstance(observation, Frame) else type(observation), None)
             yield observation

@@ -1,0 +1,172 @@
+"""What `sleuth run` finds in JAX trainings when they are over, and that sound ones beside them are left alone."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from sleuth.adapters import adapter_named
+from sleuth.aftermath import Aftermath
+from sleuth.api import build_report
+from sleuth.checks import all_checks
+from sleuth.core.adapter import Attended, Discovered
+from sleuth.core.engine import Engine
+from sleuth.core.kept import Kept
+from sleuth.core.report import Report
+from sleuth.core.stage import Severity
+from sleuth.live import Watch
+from sleuth.probes.probe import all_probes
+
+SECONDS = 120.0
+QUICK = {"reading", "describing", "first_pass", "start", "alignment", "connecting", "flowing"}
+PROBES = [probe for probe in all_probes() if probe.name in QUICK]
+
+
+class _Attended(Attended):
+    steps = 0
+
+    def end(self) -> None: ...
+
+    def drop(self) -> None: ...
+
+
+def looked_back(training: Callable[[], None]) -> Report:
+    """As `sleuth run` hears it."""
+    adapter: Any = adapter_named("jax")
+    watches: list[Watch] = []
+
+    def examine(watch: Watch, kept: Kept) -> None:
+        Aftermath(watch.adapter, kept, SECONDS, watch.has).examine(watch.take, lambda text: None, PROBES)
+
+    def report(engine: Engine, watch: Watch) -> Report:
+        return build_report(engine, source="run", framework="jax", subject="", seconds=watch.seconds, notes=watch.notes)
+
+    def begin(found: Discovered) -> Attended:
+        options: dict[str, Any] = {"every": 8, "overhead": 0.02, "folder": None, "quiet": True, "name": "", "aftermath": examine}
+        watches.append(Watch(adapter, found.model, found.optimisers, Engine(all_checks()), report, **options).open())
+        return _Attended()
+
+    discovering = adapter.discover(begin)
+    discovering.open()
+    try:
+        training()
+    finally:
+        discovering.close()
+        for watch in watches:
+            watch.close()
+    (watch,) = watches
+    found = watch.report()
+    assert not found.notes, found.notes
+    return found
+
+
+def weights(outputs: int, scale: float = 0.4) -> dict[str, Any]:
+    one, two = jax.random.split(jax.random.key(5))
+    return {
+        "hidden": {"w": scale * jax.random.normal(one, (6, 16)), "b": jnp.zeros(16)},
+        "out": {"w": scale * jax.random.normal(two, (16, outputs)), "b": jnp.zeros(outputs)},
+    }
+
+
+def answers(p: Any, x: Any) -> Any:
+    return jnp.tanh(x @ p["hidden"]["w"] + p["hidden"]["b"]) @ p["out"]["w"] + p["out"]["b"]
+
+
+def points(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(960, 6)).astype(np.float32)
+    return x, (x[:, 0] - 0.5 * x[:, 1] + 0.1 * rng.normal(size=960)).astype(np.float32)
+
+
+def pairs_of_all(p: Any, x: Any, y: Any) -> Any:
+    return jnp.mean((answers(p, x) - y) ** 2)
+
+
+def pairs(p: Any, x: Any, y: Any) -> Any:
+    return jnp.mean((answers(p, x)[:, 0] - y) ** 2)
+
+
+def columns(p: Any, x: Any, y: Any) -> Any:
+    return jnp.mean((answers(p, x) - y[:, None]) ** 2)
+
+
+def against_a_mean(p: Any, x: Any, y: Any) -> Any:
+    """What is spread over all samples is one number, and on purpose."""
+    return jnp.mean((answers(p, x)[:, 0] - y) ** 2) + 0.01 * jnp.mean((answers(p, x)[:, 0] - y.mean()) ** 2)
+
+
+def by_optax(loss: Any, **changes: Any) -> None:
+    x, y = points()
+    params, tx = changes.get("params") or weights(1), optax.adam(3e-3)
+    state, rng = tx.init(params), np.random.default_rng(1)
+
+    @jax.jit
+    def step(params: Any, state: Any, x: Any, y: Any) -> Any:
+        value, grads = jax.value_and_grad(loss)(params, x, y)
+        updates, state = tx.update(grads, state, params)
+        return optax.apply_updates(params, updates), state, value
+
+    for _ in range(3):
+        for rows in rng.permutation(len(x)).reshape(-1, 32):
+            params, state, _ = step(params, state, x[rows], y[rows])
+
+
+def by_scan() -> None:
+    x, _ = points()
+    labels = (x[:, 0] > 0).astype(np.int32) + 2 * (x[:, 1] > 0).astype(np.int32)
+    tx = optax.adam(3e-3)
+
+    def loss(p: Any, x: Any, y: Any) -> Any:
+        return optax.softmax_cross_entropy_with_integer_labels(answers(p, x), y).mean()
+
+    def one(carry: Any, batch: Any) -> Any:
+        params, state = carry
+        value, grads = jax.value_and_grad(loss)(params, *batch)
+        updates, state = tx.update(grads, state, params)
+        return (optax.apply_updates(params, updates), state), value
+
+    @jax.jit
+    def epoch(params: Any, state: Any, key: Any) -> Any:
+        xs = jax.random.permutation(key, x).reshape(30, 32, -1)
+        ys = jax.random.permutation(key, labels).reshape(30, 32)
+        return jax.lax.scan(one, (params, state), (xs, ys))
+
+    params = weights(4)
+    state = tx.init(params)
+    for number in range(4):
+        (params, state), _ = epoch(params, state, jax.random.key(number))
+
+
+def names(report: Report) -> list[str]:
+    return [culprit.finding.name for culprit in report.culprits if culprit.finding.severity is not Severity.HINT]
+
+
+def test_a_loss_by_hand_that_compares_all_with_all_is_named_with_its_line() -> None:
+    report = looked_back(lambda: by_optax(pairs_of_all))
+    assert names(report)[:1] == ["loss-broadcasts"], report.to_text()
+    location = report.culprits[0].finding.location
+    assert location is not None
+    assert location.line == pairs_of_all.__code__.co_firstlineno + 1
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("loss", [pairs, columns, against_a_mean])
+def test_losses_by_hand_whose_shapes_fit_are_left_alone(loss: Any) -> None:
+    assert names(looked_back(lambda: by_optax(loss))) == []
+
+
+@pytest.mark.long
+def test_weights_that_begin_as_zeros_are_named() -> None:
+    nothing = jax.tree.map(jnp.zeros_like, weights(1))
+    assert names(looked_back(lambda: by_optax(pairs, params=nothing)))[:1] == ["bad-initialisation"]
+
+
+@pytest.mark.long
+def test_a_scan_over_batches_is_left_alone() -> None:
+    report = looked_back(by_scan)
+    assert report.steps == 120
+    assert names(report) == []
