@@ -26,9 +26,9 @@ from sleuth.probes.telling_apart import validation_of
 OF_THE_LOADER = ("worker_noise", "second_pass", "gradient_noise")
 # What can be asked of a model whatever its weights are, and without its loss.
 OF_ANY_WEIGHTS = ("describing", "first_pass", "flowing", "causality", "dependence", "modes", "counting")
-# A few passes through the model each: before the budget is spent on the rest, and in this order. A pass that is only followed
+# Little work each: before the budget is spent on the rest, and in this order. A pass through the model that is only followed
 # need not be compiled.
-AT_ONCE = ("reading", "describing", "flowing", "first_pass", "connecting", "time_reach")
+AT_ONCE = ("reading", "overlap", "describing", "flowing", "first_pass", "connecting", "time_reach")
 # These need one program or none.
 COMPILED_ONCE = ("start", "causality")
 

@@ -129,8 +129,6 @@ class KerasKit(Kit):
     # A step of a small model takes Keras ten times as long as torch.
     quick = frozenset({"double-softmax", "forward-fails"})
     absent: ClassVar[Mapping[str, str]] = {
-        "checkpoint-does-not-fit": "a file of weights numbers its variables: load_weights says which layer it cannot fill, not "
-        "what the file holds instead",
         "precision-lost": "Adam adds 1e-7, which float16 still holds: a model in float16 learned as well as one in float32",
         "accumulation-not-scaled": "gradient_accumulation_steps of an optimiser divides by itself; in a loop of one's own it is "
         "not heard which loss each backward was given",

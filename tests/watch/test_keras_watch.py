@@ -144,3 +144,17 @@ def test_stop_comes_before_bad_weights_are_written() -> None:
     assert len(seen) == 4
     after = [np.array(v.value.detach()) for v in made.trainable_weights]
     assert all(np.array_equal(a, b) for a, b in zip(seen[-1], after, strict=True))
+
+
+class Bare(keras.layers.Layer):
+    """Without a constructor of its own."""
+
+    def call(self, x):
+        return x
+
+
+def test_layers_can_be_made_while_a_watch_is_open_and_are_described_alike() -> None:
+    made = model()
+    with sleuth.watch(made, directory=None, quiet=True):
+        bare = Bare(name="bare")
+    assert bare.get_config() == Bare(name="bare").get_config()

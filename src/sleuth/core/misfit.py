@@ -64,13 +64,18 @@ def _prefixed(missing: list[Entry], unexpected: list[Entry]) -> tuple[str, bool,
 
 def _call(owner: str, misfit: Misfit, state: str, *, strict: bool = True) -> str:
     given = f"list({state}.items())" if misfit.pairs else state
-    return f"{owner}.{misfit.verb}({given}{'' if strict else ', strict=False'})"
+    loosely = misfit.by_file or "strict=False"
+    return f"{owner}.{misfit.verb}({given}{'' if strict else f', {loosely}'})"
 
 
 def _prefix(misfit: Misfit, prefix: str, extra: bool, count: int) -> Reason:
     if extra:
         what = f"names in the checkpoint begin with {prefix!r}{_by(prefix)}, and those of {misfit.into} do not"
         load = f"{{k.removeprefix({prefix!r}): v for k, v in {_items(misfit)}}}"
+        if misfit.by_file:
+            return Reason(
+                "prefix", count, what, f"Save the part alone, or load the file into a model that holds {misfit.into} so"
+            )
         return Reason("prefix", count, what, f"Take the prefix away: {_call(misfit.owner, misfit, load)}")
     what = f"names in {misfit.into} begin with {prefix!r}{_by(prefix)}, and those of the checkpoint do not"
     inner = f"{misfit.owner}.{prefix.rstrip('.')}"
@@ -109,7 +114,7 @@ def _width(misfit: Misfit, pairs: list[tuple[Entry, Entry]]) -> Reason:
     if outputs and saved.shape and own.shape:
         build += f" ({saved.shape[0]} instead of {own.shape[0]} in {layers[0]})"
     starts = ", ".join(repr(f"{layer}.") for layer in layers[:SHOWN])
-    cure = f"{{k: v for k, v in {_items(misfit)} if not k.startswith(({starts},))}}"
+    cure = misfit.state if misfit.by_file else f"{{k: v for k, v in {_items(misfit)} if not k.startswith(({starts},))}}"
     few = f"; to leave {_few(layers, SHOWN)} out and train that anew: {_call(misfit.owner, misfit, cure, strict=False)}"
     return Reason("width", len(pairs), what, build + (few if len(layers) <= SHOWN else ""))
 
@@ -149,6 +154,8 @@ def _renaming(misfit: Misfit, renamed: list[tuple[str, str]]) -> Reason:
     rename = "next((new + k.removeprefix(old) for old, new in renamed.items() if k.startswith(old)), k)"
     load = f"{{{rename}: v for k, v in {_items(misfit)}}}"
     fix = f"Rename them as you load: renamed = {{{table}{more}}}; {_call(misfit.owner, misfit, load)}"
+    if misfit.by_file:
+        fix = f"Let {misfit.into} hold its layers under the names, and in the order, of the model that was saved"
     return Reason("renamed", len(renamed), what, fix)
 
 

@@ -1,5 +1,6 @@
 """Putting functions of ours in the place of one of Keras', for a time. Whoever comes first may go first: the rest stay."""
 
+import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -69,4 +70,8 @@ def _wrapped(plain: Any, make: Make) -> Any:
     if isinstance(plain, property):
         assert plain.fset is not None
         return property(plain.fget, wraps(plain.fset)(make(plain.fset)), plain.fdel, plain.__doc__)
-    return wraps(plain)(make(plain))
+    ours = wraps(plain)(make(plain))
+    if getattr(plain, "__name__", "") == "__init__":
+        # Keras reads a constructor's parameters in two ways, of which one does not look through a wrapper.
+        ours.__signature__ = inspect.signature(plain)  # type: ignore[attr-defined]
+    return ours

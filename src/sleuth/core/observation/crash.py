@@ -89,6 +89,7 @@ class Misfit(Observation):
     state: str = "state"
     verb: str = "load_state_dict"  # by which it is loaded
     pairs: bool = False  # that takes a list of pairs, no table
+    by_file: str = ""  # that takes the path of a file, and these words to load what fits of it
     advice: str | None = None
     location: Location | None = None
 

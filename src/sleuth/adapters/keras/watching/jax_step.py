@@ -37,6 +37,9 @@ class JaxStep:
     def listening(self) -> Iterator[None]:
         yield
 
+    def wake(self) -> None:
+        """What is compiled is heard while it is traced."""
+
     def function(self, made: Callable[..., Any]) -> Callable[..., Any]:
         watching, model = self._watching, self._watching.model
         if keras.distribution.distribution() is not None:
@@ -46,6 +49,7 @@ class JaxStep:
         heard, looked = (self._compiled(gradients, compiles) for gradients in (False, True))
 
         def step(state: Any, data: Any) -> Any:
+            awake = watching.begins_step()
             looks = watching.trouble is None and (watching.pace.looks_at(watching.steps) or watching.guard.every_gradient)
             began = time.perf_counter()
             watching.fed(data)
@@ -59,8 +63,9 @@ class JaxStep:
             began = time.perf_counter()
             logs = dict(logs)
             losses, gradients = logs.pop(KEY, ([], None))
-            self._replay_calls()
-            watching.about_to_step(losses, 1.0, gradients or (), model.trainable_variables)
+            if awake:
+                self._replay_calls()
+            watching.about_to_step(losses, 1.0, gradients or (), model.trainable_variables if gradients else ())
             look = self._after(first, state, gradients) if first is not None else None
             watching.ended(losses, look, own + time.perf_counter() - began)
             return logs, state

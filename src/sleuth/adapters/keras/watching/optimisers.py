@@ -1,5 +1,6 @@
 """Who steps: an optimiser that takes the place of another one starts without its memory."""
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,19 +22,23 @@ class Optimisers:
         if not any(one is optimiser for one, _ in self._carried):
             self._carried.append((optimiser, any(np.any(backend.values(v)) for v in _slots(optimiser))))
 
-    def stepping(self, optimiser: Any, variables: list[Any], step: int, passes: int) -> tuple[int, Optimiser | None]:
+    def stepping(
+        self, optimiser: Any, variables: Callable[[], Sequence[Any]], step: int, passes: int
+    ) -> tuple[int, Optimiser | None]:
         """Which lane of the training the step belongs to, and what is to be told of an optimiser that has not stepped before."""
         for number, (one, _, steps, _) in enumerate(self._met):
             if one is optimiser:
                 steps[0] += 1
                 return self._lane(number), None
-        held = frozenset(id(v) for v in variables)
+        held = frozenset(id(v) for v in variables())
         before = next((n for n in reversed(range(len(self._met))) if self._met[n][1] & held), None)
         self._met.append((optimiser, held, [1], passes))
         return self._lane(len(self._met) - 1), self._told(optimiser, held, step, before, passes)
 
     def _lane(self, number: int) -> int:
         """Optimisers of the same variables are one after the other in one lane."""
+        if not number:
+            return 0
         lanes: list[frozenset[int]] = []
         for _, held, _, _ in self._met[: number + 1]:
             if not any(held & lane for lane in lanes):
@@ -70,7 +75,7 @@ class Given:
         self._could: set[int] = set()
         self.spot: Spot | None = None  # where fewer were given than could be
 
-    def note(self, variables: list[Any]) -> None:
+    def note(self, variables: Sequence[Any]) -> None:
         """Cheap where they are those of an earlier step."""
         key = (len(variables), id(variables[0]), id(variables[-1])) if variables else (0, 0, 0)
         if key in self._known:

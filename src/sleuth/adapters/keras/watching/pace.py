@@ -13,6 +13,8 @@ SHARE = 0.5
 # A short run has some looks too: the next one waits at most for this part of the steps so far, inverse.
 PATIENCE = 6
 PLAIN_STEPS = 8
+# The order of calls is followed on the first steps, and from then on where a step is looked at, or something has gone on since.
+FIRST_FOLLOWED = 64
 
 
 class Pace:
@@ -37,3 +39,18 @@ class Pace:
             self._plain = [*self._plain[-PLAIN_STEPS:], seconds]
         if len(self._plain) >= PLAIN_STEPS and (looked or self._looks.steps == 0):
             self._looks.calibrate(step, median(self._plain))
+
+
+class Vigil:
+    """Whose calls are followed: following them costs as much as all else that is done at every step together."""
+
+    def __init__(self) -> None:
+        self._is_woken = True
+
+    def wake(self) -> None:
+        """Something happens that is no step: the one that comes next is followed."""
+        self._is_woken = True
+
+    def follows(self, step: int, *, looks: bool) -> bool:
+        woken, self._is_woken = self._is_woken, False
+        return woken or looks or step < FIRST_FOLLOWED

@@ -27,8 +27,10 @@ class TorchStep:
         self._losses: list[Any] = []
         self._hearing: Hearing | None = None
         self._listened = ExitStack()  # while the forward pass and loss of a step are heard
+        self._ears, self._is_listening = ExitStack(), False
         self._modes = ModeHearing(watching.model, self._called)
         self._depth = 0  # optimisers that scale the loss call another one
+        self._latest: Any = None  # the optimiser that stepped last, and is known to be this model's
         self._own = 0.0
         self._compiled = False
 
@@ -38,12 +40,25 @@ class TorchStep:
             stack.enter_context(replaced(torch.Tensor, "backward", self._backward))
             stack.enter_context(replaced(torch.nn.Module, "zero_grad", self._zero_grad))
             stack.enter_context(replaced(BaseOptimizer, "apply", self._apply))
-            stack.enter_context(replaced(keras.layers.Layer, "__call__", self._beginning))
-            stack.enter_context(self._modes.listening())
             try:
+                self._listen(True)
                 yield
             finally:
                 self._listened.close()
+                self._listen(False)
+
+    def wake(self) -> None:
+        self._listen(True)
+
+    def _listen(self, on: bool) -> None:
+        """To every call of a layer and of the model: only while a step is followed."""
+        if on and not self._is_listening:
+            self._is_listening = True
+            self._ears.enter_context(replaced(keras.layers.Layer, "__call__", self._beginning))
+            self._ears.enter_context(self._modes.listening())
+        elif not on and self._is_listening:
+            self._is_listening = False
+            self._ears.close()
 
     def _beginning(self, plain: Callable[..., Any]) -> Callable[..., Any]:
         def call(layer: Any, *args: Any, **kwargs: Any) -> Any:
@@ -68,7 +83,9 @@ class TorchStep:
 
     def _backward(self, plain: Callable[..., Any]) -> Callable[..., Any]:
         def backward(loss: Any, *args: Any, **kwargs: Any) -> Any:
-            if self._watching.calls.heard_forward:
+            if not self._watching.awake:
+                self._losses.append(loss.detach())
+            elif self._watching.calls.heard_forward:
                 self._losses.append(loss.detach())
                 self._watching.calls.backward()
             return plain(loss, *args, **kwargs)
@@ -77,7 +94,7 @@ class TorchStep:
 
     def _zero_grad(self, plain: Callable[..., Any]) -> Callable[..., Any]:
         def zero_grad(module: Any, *args: Any, **kwargs: Any) -> Any:
-            if module is self._watching.model:
+            if module is self._watching.model and self._watching.awake:
                 self._watching.calls.cleared()
             return plain(module, *args, **kwargs)
 
@@ -85,6 +102,13 @@ class TorchStep:
 
     def _apply(self, plain: Callable[..., Any]) -> Callable[..., Any]:
         def apply(optimiser: Any, grads: Any, trainable_variables: Any = None) -> Any:
+            if (
+                not self._watching.awake
+                and not self._depth
+                and optimiser is self._latest
+                and isinstance(trainable_variables, list)
+            ):
+                return self._dozing(plain, optimiser, grads, trainable_variables)
             variables = list(optimiser._trainable_variables if trainable_variables is None else trainable_variables)
             if self._depth or not self._watching.holds(variables):
                 return plain(optimiser, grads, trainable_variables)
@@ -98,15 +122,31 @@ class TorchStep:
             found = self._gradients(grads, variables) if self._hearing is not None else None
             before = self._weights() if self._hearing is not None else []
             self._own += time.perf_counter() - began
-            self._depth = 1
-            try:
-                result = plain(optimiser, grads, trainable_variables)
-            finally:
-                self._depth = 0
+            result = self._applied(plain, optimiser, grads, trainable_variables)
             self._ended(optimiser, variables, before, found, scale)
             return result
 
         return apply
+
+    def _applied(self, plain: Callable[..., Any], optimiser: Any, grads: Any, variables: Any) -> Any:
+        self._depth, self._latest = 1, optimiser
+        try:
+            return plain(optimiser, grads, variables)
+        finally:
+            self._depth = 0
+
+    def _dozing(self, plain: Callable[..., Any], optimiser: Any, grads: Any, variables: list[Any]) -> Any:
+        """A step like the ones before: its loss is noted, and what it is given."""
+        watching = self._watching
+        scale = self._scale(optimiser)
+        if watching.guard.every_gradient or watching.guard.asked:
+            grads = list(grads)
+            watching.about_to_step(self._losses, scale, grads, variables)
+        watching.given.note(variables)
+        result = self._applied(plain, optimiser, grads, variables)
+        losses, self._losses = self._losses, []
+        watching.ended(losses, None, 0.0, optimiser, variables, scale=scale)
+        return result
 
     def _ended(self, optimiser: Any, variables: list[Any], before: list[np.ndarray], found: Any, scale: float) -> None:
         began = time.perf_counter()
@@ -136,7 +176,10 @@ class TorchStep:
             watching.remarks = ("the step is compiled as a whole by torch.compile: what goes on inside was not examined",)
 
         def train(data: Any) -> Any:
-            watching.is_weighted |= _is_weighted(data)
+            awake = watching.begins_step()
+            self._listen(awake)
+            if awake:
+                watching.is_weighted |= _is_weighted(data)
             watching.fed(data[0])
             steps = watching.steps
             try:

@@ -25,7 +25,7 @@ from sleuth.adapters.keras.watching.lines import Lines
 from sleuth.adapters.keras.watching.memory import Readings
 from sleuth.adapters.keras.watching.modes import ModeHearing
 from sleuth.adapters.keras.watching.optimisers import Given, Optimisers
-from sleuth.adapters.keras.watching.pace import Pace
+from sleuth.adapters.keras.watching.pace import Pace, Vigil
 from sleuth.adapters.keras.watching.record import Look, Record, number
 from sleuth.core.adapter import Watching
 from sleuth.core.guard import Alarm, Guard
@@ -68,6 +68,7 @@ class KerasWatching(Watching):
         self._keeper = Keeper(model, self._fed, lambda: self.steps) if keeps else None
         self._mode: Modes | None = None
         self._training = True
+        self._vigil, self.awake = Vigil(), True
         self._held: frozenset[int] = frozenset()
         self._patches = ExitStack()
         self._plain: Any = None  # what Keras made to take a step
@@ -96,7 +97,16 @@ class KerasWatching(Watching):
 
             return on_epoch_end
 
+        def asking(plain: Callable[..., Any]) -> Callable[..., Any]:
+            def make_test_function(model: Any, *args: Any, **kwargs: Any) -> Any:
+                if model is watching.model:
+                    watching.wake()
+                return plain(model, *args, **kwargs)
+
+            return make_test_function
+
         self._patches.enter_context(replaced(keras.Model, "make_train_function", making))
+        self._patches.enter_context(replaced(keras.Model, "make_test_function", asking))
         self._patches.enter_context(replaced(keras.callbacks.CallbackList, "on_epoch_end", ending))
         self._patches.enter_context(noted())
         self._patches.enter_context(self._fed.listening())
@@ -195,6 +205,7 @@ class KerasWatching(Watching):
     def failed(self, error: BaseException) -> None:
         """A step of the user's raised; Keras tells no callback of it."""
         with contextlib.suppress(Exception):
+            self.wake()
             self.on_failure(error)
 
     def called(self, modes: ModeHearing, *, training: bool, graph: bool) -> None:
@@ -260,6 +271,17 @@ class KerasWatching(Watching):
                 return NotFinite(self.steps, "gradient", paths.get(id(variable)), nans, int(np.isinf(values).sum()))
         return None
 
+    def begins_step(self) -> bool:
+        """Are the calls of this one followed? Only `fit` says when a step begins, and when something else goes on."""
+        looks = self.trouble is None and self.pace.looks_at(self.steps)
+        self.awake = self._vigil.follows(self.steps, looks=looks) or self._fed.reader is None
+        return self.awake
+
+    def wake(self) -> None:
+        self._vigil.wake()
+        self.awake = True
+        self._stepping.wake()
+
     def ended(
         self,
         losses: Sequence[Any],
@@ -275,34 +297,27 @@ class KerasWatching(Watching):
             self._keeper.first_losses, self._keeper.scale = tuple(losses), scale
         began, now = self._began, time.perf_counter()
         self._began = now
-        lane, told = self.optimisers.stepping(
-            self.optimiser if optimiser is None else optimiser,
-            list(variables) or self.model.trainable_variables,
-            self.steps,
-            self._fed.passes,
-        )
-        if told is not None:
-            self._waiting.append(told)
-        calls, counts = self.calls.stepped()
-        record = Record(
-            self.steps,
-            tuple(losses),
-            self._lr,
-            {"step": now - began, **self._fed.taken()},
-            look,
-            compiled_at(self.model),
-            calls,
-            counts,
-            lane,
-            self._training,
-            scale,
-        )
+        self._note(self._record(losses, look, now - began, self.optimiser if optimiser is None else optimiser, variables, scale))
         self._memory.after_step(self.steps, self._fed.passes)
         self.pace.ended(self.steps, now - began, looked=look is not None, own_seconds=own_seconds)
         self.own_seconds += own_seconds
         self.looks += look is not None
         self.steps += 1
-        size = 0 if look is None else look.bytes
+
+    def _record(
+        self, losses: Sequence[Any], look: Look | None, seconds: float, optimiser: Any, variables: Sequence[Any], scale: float
+    ) -> Record:
+        all_of_them = lambda: variables or self.model.trainable_variables  # noqa: E731
+        lane, told = self.optimisers.stepping(optimiser, all_of_them, self.steps, self._fed.passes)
+        if told is not None:
+            self._waiting.append(told)
+        calls, counts = self.calls.stepped() if self.awake else ((), {})
+        compiled = None if look is None else compiled_at(self.model)
+        waited = {"step": seconds, **self._fed.taken()}
+        return Record(self.steps, tuple(losses), self._lr, waited, look, compiled, calls, counts, lane, self._training, scale)
+
+    def _note(self, record: Record) -> None:
+        size = 0 if record.look is None else record.look.bytes
         if len(self._waiting) >= MOST_WAITING or (size and self._bytes + size > MOST_BYTES_WAITING):
             self.dropped += 1
         else:
@@ -310,6 +325,7 @@ class KerasWatching(Watching):
             self._waiting.append(record)
 
     def hear_epoch(self, logs: Any) -> None:
+        self.wake()
         try:
             self._lr = None
             named = {str(k): _plain(v) for k, v in (logs or {}).items()}
