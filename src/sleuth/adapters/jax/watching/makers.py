@@ -9,7 +9,7 @@ from contextlib import suppress
 from types import FrameType, FunctionType
 from typing import Any
 
-from sleuth.adapters.jax.optimising import DEPTH, _makers, transformation
+from sleuth.adapters.jax.optimising import DEPTH, _cells, _makers, transformation
 from sleuth.adapters.jax.watching.naming import users_line
 from sleuth.core.location import Location
 from sleuth.core.place import is_users
@@ -74,8 +74,7 @@ def _behind(schedule: Any) -> Iterator[FunctionType]:
     """optax turns the sign of a rate by a function of its own around the user's."""
     if not isinstance(schedule, FunctionType):
         return
-    cells = [c.cell_contents for c in schedule.__closure__ or ()]
-    inner = [c for c in cells if isinstance(c, FunctionType)]
+    inner = [value for value in _cells(schedule).values() if isinstance(value, FunctionType)]
     if schedule not in PLACES and schedule.__module__.startswith("optax") and len(inner) == 1:
         yield from _behind(inner[0])
     else:

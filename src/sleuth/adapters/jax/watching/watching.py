@@ -102,7 +102,7 @@ class JaxWatching(Watching):
         self._modes = None if self.watcher.switches is None else ModeNotes(self.watcher.switches)
         self.watcher.optimiser = next((tx for o in optimisers if (tx := transformation(o)) is not None), None)
         self._rate: Callable[[int], float | None] | None = None
-        self._restarts: Restarts | None = None
+        self._restarts = Restarts("optax")
         self._ahead = 0
         self._unused, self._ended, self._training = Unused(), False, True
         self._told_taken = self._failed = self._broken = False
@@ -156,20 +156,23 @@ class JaxWatching(Watching):
             self._told = True
             deaf = DEAF if self._modes is None else {what: reason for what, reason in DEAF.items() if what is not Modes}
             found += [Absent(what, reason) for what, reason in deaf.items()]
-            found += self._meet_optimiser()
+            found += self._observed(self._meet_optimiser())
         for _ in range(len(self._waiting)):
             record = self._waiting.popleft()
             self._looks_waiting -= record.look is not None
             found += self._observed(self._of(record))
         return found + self.watcher.take_notes() + list(self._at_the_end())
 
-    def _meet_optimiser(self) -> list[Observation]:
+    def _meet_optimiser(self) -> Iterator[Observation]:
         """Once the first steps were taken: then it is known."""
         tx = self.watcher.optimiser
-        self._rate = None if tx is None else rate_of(tx)
-        self._restarts = Restarts((None if tx is None else read(tx).name) or "optax", None if tx is None else made_at(tx))
-        place = None if tx is None else scheduled_at(tx)
-        return [] if place is None else [Call("made-scheduler", 0, place)]
+        if tx is None:
+            return
+        self._rate = rate_of(tx)
+        self._restarts = Restarts(read(tx).name or "optax", made_at(tx))
+        place = scheduled_at(tx)
+        if place is not None:
+            yield Call("made-scheduler", 0, place)
 
     def _of(self, record: Record) -> Iterator[Observation]:
         look = record.look
@@ -189,7 +192,6 @@ class JaxWatching(Watching):
                 yield from self._broken_gradient(observation)
             if isinstance(observation, Step) and look is not None and look.count is not None:
                 parameters = len(record.lane.names)
-                assert self._restarts is not None
                 yield from self._restarts.met(record.step, int(np.asarray(look.count)), parameters, observation.loss)
         if look is not None:
             self.watcher.tripwire.read(record.step)
