@@ -130,11 +130,11 @@ class KerasKit(Kit):
     quick = frozenset({"double-softmax", "forward-fails"})
     absent: ClassVar[Mapping[str, str]] = {
         "precision-lost": "Adam adds 1e-7, which float16 still holds: a model in float16 learned as well as one in float32",
-        "accumulation-not-scaled": "gradient_accumulation_steps of an optimiser divides by itself; in a loop of one's own it is "
-        "not heard which loss each backward was given",
+        "accumulation-not-scaled": "gradient_accumulation_steps of an optimiser divides by itself; in a loop of one's own "
+        "sleuth does not hear which loss each backward was given",
         "clipping-misplaced": "clipping is a setting of the optimiser (clipnorm, clipvalue): it has no place of its own",
         "gradients-erased": "an optimiser refuses to step without gradients: ValueError, No gradients provided for any variable",
-        "graph-retained": "fit keeps numbers, not losses with their graph; in a loop of one's own graphs are not followed",
+        "graph-retained": "fit keeps numbers, not losses with their graph; in a loop of one's own sleuth does not follow graphs",
         "hidden-state-not-detached": "stateful=True keeps the state in a variable, which holds no history",
         "host-synchronises": "fit itself reads the metrics of every batch; which calls wait for a device is not heard",
         "input-dtype": "a layer casts its input to its own dtype (autocast)",
