@@ -139,7 +139,7 @@ class Passing:
         assert self.source is not None
         now = [id(inputs[i]) for i in self.source.needed if is_batch(inputs[i])]
         self.fed_anew &= not now or self._before is None or now != self._before[0]
-        self._before = (now, inputs)  # held: an address may be given away again
+        self._before = (now, [inputs[i] for i in self.source.needed])  # held: an address may be given away again
 
 
 def _chosen(taken: Taken) -> Any:
