@@ -272,8 +272,24 @@ def with_momentum(params: dict, x: np.ndarray, y: np.ndarray, lr: float) -> floa
     return cross_entropy(scores, y)
 
 
+def clipped_to_a_norm(params: dict, x: np.ndarray, y: np.ndarray, lr: float) -> float:
+    scores, cache = forward(params, x)
+    found = backward(params, cache, y)
+    norm = np.sqrt(sum(float((g**2).sum()) for g in found.values()))
+    update(params, {name: g * min(1.0, 0.25 / (norm + 1e-6)) for name, g in found.items()}, lr)
+    return cross_entropy(scores, y)
+
+
+def clipped_one_by_one(params: dict, x: np.ndarray, y: np.ndarray, lr: float) -> float:
+    scores, cache = forward(params, x)
+    update(params, {name: np.clip(g, -0.01, 0.01) for name, g in backward(params, cache, y).items()}, lr)
+    return cross_entropy(scores, y)
+
+
 VELOCITY: dict[str, Any] = {}
 NO_GRADIENTS = [
+    (clipped_to_a_norm, "clipped gradients"),
+    (clipped_one_by_one, "clipped gradients"),
     (train_at_a_fixed_rate, "shows no gradients"),
     (follow_signs, "signs of gradients"),
     (with_momentum, "something else than rate times gradient"),
