@@ -64,7 +64,12 @@ def test_an_interrupt_during_the_experiments_leaves_the_report_so_far(tmp_path: 
         yield tell
 
     monkeypatch.setattr(progress, "shown", shown)
-    report = heard(plain_script, tmp_path, budget=None).main().report
+    # A shell that runs something in the background makes it deaf to this signal.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        report = heard(plain_script, tmp_path, budget=None).main().report
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert len(told) == 8, "nothing is begun afterwards"
     assert "Ctrl-C" in told[0]
     assert any("interrupted while" in note for note in report.notes)

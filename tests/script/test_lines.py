@@ -275,8 +275,8 @@ def values_of_ones_own() -> None:
 
 def stairs() -> Iterator[nn.Module]:
     for step in range(9):
-        yield nn.Linear(64 if step == 0 else 32, 32)  # layers out of a generator: change this
-        yield nn.Sigmoid()
+        yield nn.Linear(64 if step == 0 else 32, 32)
+        yield nn.Sigmoid()  # layers out of a generator: change this
     yield nn.Linear(32, 10)
 
 

@@ -35,9 +35,8 @@ def test_units_answers_and_the_loss_are_those_of_numpy() -> None:
     assert w.watching.trouble is None
     history = w._engine.history
     units, answers, calls = (history.many(kind) for kind in (Units, Predictions, LossCall))
-    # The first call tells that there is a gradient in it.
-    assert (len(units), len(answers), len(calls)) == (2, 2, 2)
-    for (params, x, y), unit, answer, call in zip(given[1:], units, answers, calls, strict=True):
+    assert (len(units), len(answers), len(calls)) == (3, 3, 3)
+    for (params, x, y), unit, answer, call in zip(given, units, answers, calls, strict=True):
         hidden = np.maximum(x @ params["z"]["w"] + params["z"]["b"], 0)
         scores = hidden @ params["answer"]["w"] + params["answer"]["b"]
         assert (unit.activation, unit.samples) == ("relu", 32)
