@@ -24,6 +24,9 @@ from tests.kits.torch_kit import TorchKit
 # Small models train faster on one thread, and the same way on every machine.
 torch.set_num_threads(1)
 
+# All cases in all frameworks take more than half an hour.
+TURNS = 4
+
 
 def kits() -> list[Kit]:
     return [TorchKit(), NumpyKit(), MithrilKit(), KerasKit(), JaxKit(), MlxKit()]
@@ -37,8 +40,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "long: only with --full")
-    for turn in ("even", "odd"):
-        config.addinivalue_line("markers", f"{turn}: a case in a framework other than torch; CI tries even and odd ones by turns")
+    for turn in range(TURNS):
+        config.addinivalue_line("markers", f"turn_{turn}: of the cases in frameworks other than torch, which CI tries by turns")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -5,16 +5,16 @@ import pytest
 from sleuth import Report
 from sleuth.checks import all_checks
 from sleuth.testing import CannotBuild, Case, Elsewhere, Kit, discover
-from tests.conftest import kits
+from tests.conftest import TURNS, kits
 from tests.grid import CASES, TWINS, cases_of, diagnosed
 
 
 def pair(case: Case, kit: Kit, turn: int, healthy: bool = False):
     """The same checks judge every framework, and the zoo asks every time whether they are silent: the rest is asked at length.
-    Outside torch every framework has half of the cases, and every case half of the frameworks, in the one turn or the other."""
+    Outside torch they come by turns: in each a part of every framework's cases, and some frameworks of every case."""
     marks = [pytest.mark.long] if healthy or (kit.quick is not None and case.name not in kit.quick) else []
     if kit.quick is not None:
-        marks.append((pytest.mark.even, pytest.mark.odd)[turn % 2])
+        marks.append(getattr(pytest.mark, f"turn_{turn % TURNS}"))
     return pytest.param(case, kit, id=f"{case.name}-{kit.name}", marks=marks)
 
 
