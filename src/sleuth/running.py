@@ -258,8 +258,10 @@ class Session:
             return f"none of {', '.join(some)} and {last} was imported, and nothing else can be listened to from outside"
         if _as_failure(error) is not None:
             return f"the script ended by {type(error).__name__} before an optimiser was at work"
-        name = self._adapter.name
-        return f"no optimiser of {name} was at work in the script, and no weights were written by hand after each backward"
+        return (
+            f"no optimiser of {self._adapter.name} was heard in the script, and no weights were written by hand after each "
+            "backward. Around a loop of your own, write: with sleuth.watch(model, optimizer): …"
+        )
 
 
 class _Watched(Attended):

@@ -14,14 +14,14 @@ X, y = (X / 16).astype(np.float32), y.astype(np.int32)
 
 breaks = "--log" in sys.argv
 model = eqx.nn.MLP(64, 10, 24, 1, key=jax.random.key(0))
-tx = optax.sgd(100.0 if breaks else 0.1)
+tx = optax.sgd(0.1)
 state = tx.init(eqx.filter(model, eqx.is_array))
 
 
 def loss_fn(model, x, labels):
     scores = jax.vmap(model)(x)
     if breaks:
-        shares = jax.nn.softmax(scores)
+        shares = jax.nn.softmax(500 * scores)
         return -jnp.log(shares[jnp.arange(len(labels)), labels]).mean()
     return optax.softmax_cross_entropy_with_integer_labels(scores, labels).mean()
 

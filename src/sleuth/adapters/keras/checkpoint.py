@@ -1,7 +1,5 @@
 """A file of weights that was refused: what it holds against what the model would write."""
 
-import ast
-import linecache
 import os
 import tempfile
 from pathlib import Path
@@ -10,13 +8,14 @@ from typing import Any
 
 import keras
 
-from sleuth.core.location import Location
-from sleuth.core.observation import Entry, Misfit
+from sleuth.core.loading import differences, users_words
+from sleuth.core.observation import Misfit
 from sleuth.core.place import innermost
 
 # Keras shows no frame of its own between the user's line and this one, which holds what the call was given.
 SHOWN = "error_handler"
 SUFFIX = ".weights.h5"
+VERB = "load_weights"
 # The model is written once to be compared.
 MOST_BYTES = 256 << 20
 
@@ -35,21 +34,9 @@ def read_misfit(error: BaseException) -> Misfit | None:
         return None
     if held == own:
         return None
-    both = [name for name in own if name in held]
-    reshaped = [name for name in both if held[name] != own[name]]
     place = innermost(error.__traceback__)
-    return Misfit(
-        "names",
-        type(model).__name__,
-        missing=tuple(Entry(name, own[name]) for name in own if name not in held),
-        unexpected=tuple(Entry(name, held[name]) for name in held if name not in own),
-        reshaped=tuple((Entry(name, held[name]), Entry(name, own[name])) for name in reshaped),
-        fitting=len(both) - len(reshaped),
-        verb="load_weights",
-        by_file="skip_mismatch=True",
-        location=place,
-        **_words(place),
-    )
+    words: dict[str, Any] = differences(own, held) | users_words(place, VERB)
+    return Misfit("names", type(model).__name__, verb=VERB, by_file="skip_mismatch=True", location=place, **words)
 
 
 def _loading(trace: TracebackType | None) -> tuple[Any, str] | None:
@@ -88,17 +75,3 @@ def _shapes(path: str) -> Shapes:
     with h5py.File(path, "r") as file:
         file.visititems(note)
     return found
-
-
-def _words(place: Location | None) -> dict[str, Any]:
-    """What the user's line calls the model and the file."""
-    text = "" if place is None else linecache.getline(place.file, place.line).strip()
-    try:
-        nodes = list(ast.walk(ast.parse(text)))
-    except SyntaxError:  # a part of a longer statement
-        return {}
-    for node in nodes:
-        match node:
-            case ast.Call(func=ast.Attribute(value=owner, attr="load_weights"), args=args):
-                return {"owner": ast.unparse(owner)} | ({"state": ast.unparse(args[0])} if args else {})
-    return {}

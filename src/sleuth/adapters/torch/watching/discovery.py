@@ -185,6 +185,9 @@ class Discovery(taps.Listener, Discovering):
 
     def _begin_by_hand(self, found: ByHand) -> None:
         model, name = find_model([found], sys._getframe(3))
+        # Its weights are changed by an optimiser of Keras, whose steps and modes are not heard here.
+        if any(kind.__module__.startswith("keras.") for kind in type(model).__mro__):
+            return
         self._hands = Hands(found, model, self._leave_when_enough)
         self._count += 1
         attended = self._begin(Discovered(model, (found,), name))
