@@ -6,12 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 from sleuth.core.adapter import Adapter, Emit, Steps
+from sleuth.core.clock import shared_clock
 from sleuth.core.errors import Unsupported
 from sleuth.core.kept import Kept
-from sleuth.core.observation import Absent, Batch, Frame, Observation, Split
+from sleuth.core.observation import Absent, Batch, Failure, Frame, Observation, Split, Step
 from sleuth.core.stage import Stage
 from sleuth.core.subject import Subject
-from sleuth.core.trial import Alignment, Overlap
+from sleuth.core.trial import Alignment, Connection, Overlap
 from sleuth.instruments.graph import drawing_of
 from sleuth.probes.examination import run_probe
 from sleuth.probes.gathering import Gathered, gather
@@ -31,6 +32,10 @@ OF_ANY_WEIGHTS = ("describing", "first_pass", "flowing", "causality", "dependenc
 AT_ONCE = ("reading", "overlap", "describing", "flowing", "first_pass", "connecting", "time_reach")
 # These need one program or none.
 COMPILED_ONCE = ("start", "causality")
+# Of the time, for a derivative that somebody wrote: two programs are compiled for it. Where nobody has, the derivatives are the
+# framework's own, and their time is better spent elsewhere.
+BY_HAND_SHARE = 0.4
+NOT_BY_HAND = "no derivative is written by hand: they are the framework's own"
 
 
 class Aftermath:
@@ -40,15 +45,18 @@ class Aftermath:
         self._train = gather(kept.train, adapter)
         self._validation = validation_of(kept, self._train, adapter)
         self._live: dict[Any, bool] = {}
+        self._by_hand: tuple[str, ...] | None = None  # operations whose derivative somebody wrote, where that is known
         self.notes: list[str] = []
         self.interrupted = ""  # during what Ctrl-C came
 
     def examine(self, emit: Emit, progress: Callable[[str], None], probes: Iterable[Probe] | None = None) -> None:
         """By these probes, in their order; None: by all there are, those that tell most for their time first."""
+        for observation in self._kept.noted:
+            emit(observation)
         samples = None if self._validation is None else self._validation.gathered.samples
         Sequenced(self._kept, self._adapter, self._seconds, samples).examine(emit, progress)
         self._examine_drift(emit)
-        lab = Lab(self._subject(), self._adapter, self._seconds, progress=progress)
+        lab = Lab(self._subject(), self._adapter, self._seconds, shared_clock(), progress=progress)
         with ExitStack() as stack:
             stack.enter_context(self._adapter.preserve(lab.subject))
             if isinstance(self._adapter, Steps) and not self._kept.forbidden:
@@ -64,8 +72,8 @@ class Aftermath:
             self._draw(lab, emit)
 
     def _turn(self, probe: Probe) -> tuple[bool, int, bool]:
-        """A model that takes batches of one size is compiled: that comes after everything that the data alone can tell."""
-        compiled = self._kept.batch_size is not None
+        """What is compiled takes its time: that comes after everything that the data alone can tell."""
+        compiled = self._kept.is_compiled
         return compiled and probe.stage is not Stage.DATA, _turn(probe), not (compiled and probe.name in COMPILED_ONCE)
 
     def _draw(self, lab: Lab, emit: Emit) -> None:
@@ -81,6 +89,8 @@ class Aftermath:
             for what in probe.emits:
                 self._pass_on(Absent(what, reason), emit)
             return
+        if probe.name == "gradient_check" and self._by_hand:
+            probe = replace(probe, share=BY_HAND_SHARE)
         run_probe(probe, lab, lambda observation: self._pass_on(observation, emit))
         if probe.name == "reading":
             lab.train.complete = self._is_complete
@@ -94,6 +104,8 @@ class Aftermath:
             return "it needs the loader itself, which a script keeps for itself"
         if probe.stage is Stage.DATA:
             return ""
+        if probe.name == "gradient_check" and self._kept.is_compiled and self._by_hand == ():
+            return NOT_BY_HAND
         if self._kept.forbidden:
             return self._kept.forbidden
         why = "; ".join(self._kept.remarks) or "the model as it was at the first step was not kept"
@@ -118,7 +130,13 @@ class Aftermath:
                 asked = [] if self._validation is None else self._validation.gathered.passed
                 emit(late_alignment(observation, self._train.passed, asked, self._adapter))
                 return
+            case Connection():
+                self._by_hand, new = observation.custom, not self._was_seen(Connection)
             case Frame():
+                new = False
+            case Failure() if self._was_seen(Step):
+                # The training did the same and went on: what fails is how we do it again.
+                self.notes.append(f"what passed by could not be done again: {observation.error}: {observation.message}")
                 new = False
             case _:
                 new = not self._was_seen(type(observation))

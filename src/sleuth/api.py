@@ -2,7 +2,8 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from sleuth.core.diagnosis import diagnose
 from sleuth.core.engine import Engine
 from sleuth.core.errors import UnusableInput
 from sleuth.core.facts import facts_of
+from sleuth.core.finding import Finding
 from sleuth.core.history import Seen
 from sleuth.core.observation import Crash, Drawing, LossCall, Role, Step
 from sleuth.core.remembered import Remembered
@@ -236,7 +238,7 @@ def build_report(
     from sleuth.views import VIEWS
 
     judgement = engine.judge()
-    culprits = diagnose(judgement.findings, {c.name: c.explains for c in engine.checks})
+    culprits = diagnose(_worded(judgement.findings, engine, framework), {c.name: c.explains for c in engine.checks})
     findings = tuple(f for culprit in culprits for f in (culprit.finding, *culprit.symptoms))
     seen = engine.history
     crashes = Seen(seen).all(Crash)
@@ -263,6 +265,14 @@ def build_report(
         remembered=Remembered(seen),
         drawing=next((d.svg for d in Seen(seen).all(Drawing)), ""),
     )
+
+
+def _worded(findings: Iterable[Finding], engine: Engine, framework: str | None) -> list[Finding]:
+    """The advice of the checks in the framework's words; what a finding says of its own stays."""
+    from sleuth.adapters import advice_in
+
+    advice, general = advice_in(framework), {c.name: c.fix for c in engine.checks}
+    return [replace(f, fix=advice[f.name]) if f.name in advice and f.fix == general[f.name] else f for f in findings]
 
 
 def configured(select: list[str] | None, ignore: Mapping[str, str] | None) -> Configuration:

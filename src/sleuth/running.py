@@ -99,6 +99,8 @@ class Session:
         is_heard = bool(self._open)
         for watched in list(self._open):
             watched.end_by(_as_failure(error))
+        for discovering in self._discovering:  # what lay below a watch is free now
+            discovering.close()
         if not self.told:
             self.told.append(Told(self._empty_report(error), None))
         elif not is_heard:
@@ -154,13 +156,13 @@ class Session:
         if not self._is_over:
             return
         least, most = BUDGET_SECONDS
-        least = least if kept.batch_size is None else COMPILED_SECONDS
+        least = COMPILED_SECONDS if kept.is_compiled else least
         seconds = self.options.budget if self.options.budget is not None else min(most, max(least, BUDGET_SHARE * watch.seconds))
         during = ""
         with progress.shown(False if self.options.quiet else None) as show:
             try:
                 aftermath = Aftermath(watch.adapter, kept, seconds, watch.has)
-                aftermath.examine(watch.take, lambda text: show(f"{text} (at most {seconds:.0f} s in all; Ctrl-C: no more)"))
+                aftermath.examine(watch.take, lambda text: show(f"{text} (some {seconds:.0f} s in all; Ctrl-C: no more)"))
                 during = aftermath.interrupted
             except KeyboardInterrupt:
                 during = "getting ready"

@@ -15,6 +15,8 @@ from sleuth.core.history import Seen
 from sleuth.core.observation import LossCall, Role, Step
 from sleuth.testing.conformance import rules
 from tests.adapters.keras_looks import LOOKS
+from tests.adapters.keras_losses import LOSSES
+from tests.grid import cases_of, diagnosed
 from tests.kits.keras_kit import KerasKit
 from tests.material import digits
 
@@ -27,6 +29,9 @@ RULES = (
     "a_forward_pass_is_followed_from_the_input_to_the_output",
     "statistics_equal_numpys",
 )
+# The grid builds Keras' cases on torch. These are cheap, and each comes by another way: what a step puts out, a loss that is
+# followed, a schedule.
+CASES = ("predicts-one-class", "loss-broadcasts", "learning-rate-decayed-away")
 
 
 class Logged(keras.callbacks.Callback):
@@ -80,6 +85,35 @@ def names_a_second_softmax() -> None:
 def looks_as_numpy_does() -> None:
     for look in LOOKS:
         look()
+
+
+def follows_losses_that_somebody_has_written() -> None:
+    for ask in LOSSES:
+        ask()
+
+
+def gives_experiments_the_time_that_compiling_takes() -> None:
+    made = model()
+    watching = ADAPTER.watch(made, [made.optimizer], every=None, overhead=0.02, keeps=True)
+    watching.open()
+    fit(made)
+    watching.close()
+    kept = watching.take_kept()
+    assert kept is not None
+    assert kept.is_compiled
+    assert kept.at_start, kept.remarks
+
+
+def names_its_cases_first() -> None:
+    """The illness by its name, the healthy twin by nothing at all."""
+    kit = KerasKit()
+    cases = {case.name: case for case in cases_of(kit)}
+    for name in CASES:
+        for variant, found in (("sick", [name]), ("healthy", [])):
+            keras.utils.set_random_seed(0)
+            report = diagnosed(cases[name], kit, variant)
+            assert [c.finding.name for c in report.culprits][:1] == found, report.to_text()
+            assert variant == "sick" or name in report.clear, report.not_examined.get(name)
 
 
 def stops_before_bad_weights_are_written() -> None:

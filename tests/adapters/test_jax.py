@@ -223,6 +223,27 @@ def test_parameters_that_the_optimiser_leaves_alone_are_told() -> None:
     assert {p.path: p.optimised for p in found} == {"first.w": False, "first.b": False, "second.w": True, "second.b": True}
 
 
+ZERO, ADAM = optax.set_to_zero(), optax.adam(1e-3)
+
+
+@pytest.mark.parametrize(
+    ("tx", "frozen"),
+    [
+        (optax.multi_transform({"none": ZERO, "head": ADAM}, {"first": "none", "second": "head"}), True),
+        (optax.multi_transform({False: ZERO, True: ADAM}, lambda params: {"first": False, "second": True}), True),
+        (optax.chain(ADAM, optax.masked(ZERO, {"first": True, "second": False})), True),
+        (optax.transforms.selective_transform(ADAM, freeze_mask={"first": True, "second": False}), True),
+        # The optimiser that was made for the first is nobody's.
+        (optax.multi_transform({"frozen": ZERO, "a": ADAM, "b": ADAM}, {"first": "frozen", "second": "b"}), False),
+        (optax.masked(ADAM, {"first": False, "second": True}), False),
+    ],
+)
+def test_updates_that_are_set_to_zero_on_purpose_freeze(tx: Any, frozen: bool) -> None:
+    found = ADAPTER.architecture(subject((apply, parameters(jax.random.key(0))), tx)).parameters
+    first = not frozen
+    assert {p.path: p.trainable for p in found} == {"first.w": first, "first.b": first, "second.w": True, "second.b": True}
+
+
 @pytest.mark.parametrize(
     ("tx", "name", "lr", "decay"),
     [

@@ -11,6 +11,8 @@ QUICK = (
     "names_a_second_softmax",
     "keeps_the_rules",
     "looks_as_numpy_does",
+    "follows_losses_that_somebody_has_written",
+    "gives_experiments_the_time_that_compiling_takes",
     "stops_before_bad_weights_are_written",
 )
 
@@ -29,6 +31,11 @@ def run(*names: str) -> str:
 @pytest.mark.long
 def test_keras_on_jax_is_watched_examined_and_left_alone() -> None:
     assert run(*QUICK).split() == list(QUICK)
+
+
+@pytest.mark.long
+def test_keras_on_jax_names_its_cases_first() -> None:
+    assert run("names_its_cases_first").split() == ["names_its_cases_first"]
 
 
 @pytest.mark.long

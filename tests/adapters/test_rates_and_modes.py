@@ -10,7 +10,7 @@ from flax import nnx
 import sleuth
 from sleuth.adapters import adapter_for
 from sleuth.adapters.jax.watching.modes import Switches
-from sleuth.adapters.mlx.watching.looking import modes_of
+from sleuth.adapters.mlx.watching.modes import modes_of
 from sleuth.testing import Kit
 from tests.conftest import kits
 

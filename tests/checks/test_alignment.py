@@ -1,7 +1,8 @@
 """labels-misaligned: shuffled and shifted labels are named, hard but honest tasks are not accused."""
 
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -55,8 +56,8 @@ class Verdict:
         return self.finding is not None and self.finding.severity is not Severity.HINT
 
 
-def judge(subject: Subject) -> Verdict:
-    lab, engine = Lab(subject, ADAPTER, 60.0), Engine([labels_misaligned])
+def judge(subject: Subject, clock: Callable[[], float] = time.monotonic) -> Verdict:
+    lab, engine = Lab(subject, ADAPTER, 60.0, clock), Engine([labels_misaligned])
     with ADAPTER.preserve(subject), ADAPTER.bench(subject) as bench:
         lab.bench_ = bench
         run_probe(reading, lab, engine.emit)
@@ -309,6 +310,30 @@ def test_a_shift_of_a_target_that_may_lie_in_the_future_is_at_most_a_hint() -> N
     verdict = judge(training(x, np.roll(y, -1, axis=0)))
     assert verdict.finding is not None
     assert verdict.finding.severity is Severity.HINT
+
+
+class Slow(nn.Module):
+    """Each call takes a minute, as one does that has to be compiled first."""
+
+    def __init__(self, model: nn.Module, wait: Callable[[], None]) -> None:
+        super().__init__()
+        self.model, self.wait = model, wait
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.wait()
+        return self.model(x)
+
+
+def test_validation_is_asked_before_a_model_that_takes_all_the_time() -> None:
+    x, y = mixed(digits())
+    cut = len(y) * 3 // 4
+    subject = training(*shuffled((x[:cut], y[:cut])), validation=(x[cut:], y[cut:]))
+    minutes: list[None] = []
+    slow = Slow(subject.model, lambda: minutes.append(None))
+    verdict = judge(replace(subject, model=slow), clock=lambda: 60.0 * len(minutes))
+    assert verdict.trial is not None
+    assert verdict.trial.model_p_value is None
+    assert "in validation and nothing in training" in must(verdict.finding).summary
 
 
 def test_a_shift_that_could_be_a_forecast_is_an_error_where_validation_is_in_order() -> None:

@@ -125,11 +125,35 @@ def test_ids_beside_an_embedding_are_no_measurements() -> None:
     assert names(judge(model, x, digits()[1])) == []
 
 
+class Table(nn.Module):
+    """Looks up in a parameter of its own, without an embedding."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows = nn.Parameter(50 * torch.randn(80, 3))
+
+    def forward(self, which: torch.Tensor) -> torch.Tensor:
+        return self.rows[which]
+
+
+def test_the_numbers_of_rows_that_are_looked_up_are_no_measurements() -> None:
+    which = np.random.default_rng(0).integers(0, 80, 256)
+    assert not names(judge(Table(), which, np.zeros((256, 3), np.float32), F.mse_loss))
+
+
 def test_a_code_with_values_that_do_not_occur_is_silent() -> None:
     x, y = cancer()
     code = np.eye(12, dtype=np.float32)[np.digitize(x[:, 0], np.linspace(-2, 2, 9))]
     assert (code.max(0) == 0).any()
     assert names(judge(mlp(12, 16, 2), code, y)) == []
+
+
+def test_a_border_that_is_hardly_ever_written_on_is_silent_after_its_mean_was_taken_off() -> None:
+    x, y = digits()
+    x = np.concatenate([x, np.zeros((1, 64), np.float32)])
+    x[-1, 32] = 1.0  # one sample in all, behind those that are seen
+    x -= x.mean(0)
+    assert names(judge(mlp(64, 32, 10), x[:-1], y)) == []
 
 
 def test_an_intercept_is_silent() -> None:

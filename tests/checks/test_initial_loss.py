@@ -13,6 +13,8 @@ from sleuth.adapters.torch.adapter import TorchAdapter
 from sleuth.checks.model.initial_loss_off import initial_loss_off
 from sleuth.core.engine import Engine
 from sleuth.core.errors import Unsupported
+from sleuth.core.observation import Step
+from sleuth.core.stage import Severity
 from sleuth.core.subject import take_apart
 from sleuth.core.trial import InitialLoss
 from sleuth.probes.initial_loss import initial_loss
@@ -189,3 +191,21 @@ def test_running_statistics_are_as_before() -> None:
         lab.train.batches = [take_apart(batch) for batch in zip(X, CLASSES, strict=True)]
         list(initial_loss.run(lab))
         assert np.all(bench.model[1].running_mean.numpy() == 0)
+
+
+@pytest.mark.parametrize(
+    ("end", "steps", "severity"),
+    [
+        (0.2, 240, Severity.HINT),
+        (1.4, 240, Severity.WARNING),
+        (4.6, 240, Severity.WARNING),
+        (0.2, 60, Severity.WARNING),
+    ],
+)
+def test_a_training_that_came_below_guessing_has_undone_its_start(end: float, steps: int, severity: Severity) -> None:
+    engine = Engine([initial_loss_off])
+    engine.emit(InitialLoss(4.6, 1.0, 0.1, "answering 0 to every sample"))
+    for step, loss in enumerate(np.geomspace(4.6, end, steps)):
+        engine.emit(Step(step + 1, float(loss), 1e-3))
+    (finding,) = engine.judge().findings
+    assert finding.severity is severity

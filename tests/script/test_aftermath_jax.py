@@ -1,6 +1,6 @@
 """What `sleuth run` finds in JAX trainings when they are over, and that sound ones beside them are left alone."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -19,7 +19,7 @@ from sleuth.core.kept import Kept
 from sleuth.core.report import Report
 from sleuth.core.stage import Severity
 from sleuth.live import Watch
-from sleuth.probes.probe import all_probes
+from sleuth.probes.probe import Probe, all_probes
 
 SECONDS = 120.0
 QUICK = {"reading", "describing", "first_pass", "start", "alignment", "connecting", "flowing"}
@@ -34,13 +34,13 @@ class _Attended(Attended):
     def drop(self) -> None: ...
 
 
-def looked_back(training: Callable[[], None]) -> Report:
+def looked_back(training: Callable[[], None], probes: Sequence[Probe] = PROBES) -> Report:
     """As `sleuth run` hears it."""
     adapter: Any = adapter_named("jax")
     watches: list[Watch] = []
 
     def examine(watch: Watch, kept: Kept) -> None:
-        Aftermath(watch.adapter, kept, SECONDS, watch.has).examine(watch.take, lambda text: None, PROBES)
+        Aftermath(watch.adapter, kept, SECONDS, watch.has).examine(watch.take, lambda text: None, probes)
 
     def report(engine: Engine, watch: Watch) -> Report:
         return build_report(engine, source="run", framework="jax", subject="", seconds=watch.seconds, notes=watch.notes)

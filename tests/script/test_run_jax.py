@@ -17,6 +17,7 @@ def test_a_healthy_script_of_jax_is_the_same_to_the_last_bit_and_found_healthy(t
     assert "✓ HEALTHY" in added
     assert "jax_digits.py · 60 steps in" in added
     assert "weights-do-not-change" in added
+    assert "SGD, learning rate 0.1" in added  # though Equinox, which applies the updates, is imported before JAX
 
 
 @pytest.mark.long

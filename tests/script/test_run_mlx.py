@@ -42,3 +42,18 @@ def test_of_a_compiled_step_the_loss_and_the_weights_are_heard(tmp_path: Path) -
     assert "✓ HEALTHY" in added
     assert "228 steps" in added
     assert "update-too-large" in added.split("Not examined")[0]
+
+
+TREE = "mlx_tree.py"
+
+
+def test_a_network_of_plain_arrays_is_the_same_to_the_last_bit_and_found_healthy(tmp_path: Path) -> None:
+    added = report_of(watched(TREE, runs=tmp_path), plain(TREE))
+    assert "✓ HEALTHY" in added
+    assert "160 steps" in added
+
+
+@pytest.mark.parametrize(("word", "name"), [("hole", "input-not-finite"), ("high", "learning-rate-too-high")])
+def test_of_plain_arrays_the_cause_is_named_first(word: str, name: str, tmp_path: Path) -> None:
+    errors = watched(TREE, word, runs=tmp_path).errors.splitlines()
+    assert next(text for text in errors if text.startswith("✗")).startswith(f"✗ {name} ")

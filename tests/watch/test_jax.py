@@ -179,7 +179,9 @@ def test_an_exception_of_the_step_is_the_user_s_own() -> None:
     watched.close()
 
 
-def test_statistics_of_the_device_equal_those_of_the_kernel() -> None:
+@pytest.mark.parametrize("here", [True, False], ids=["on the host", "on the device"])
+def test_statistics_of_the_device_equal_those_of_the_kernel(here: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measuring, "on_host", lambda: here)
     rng = np.random.default_rng(0)
     arrays = [rng.normal(size=(300, 257)), rng.normal(1e3, 1, (200, 201)), rng.normal(size=5000) * 1e-25, np.zeros((7, 3))]
     arrays += [rng.normal(size=64) * 1e30, np.array([np.nan, np.inf, -np.inf, 0.0, 2.0]), np.full(3, np.nan), np.zeros((0, 4))]
@@ -194,3 +196,14 @@ def test_statistics_of_the_device_equal_those_of_the_kernel() -> None:
         np.testing.assert_allclose(ours[:, at[column]], theirs[:, at[column]], rtol=1e-6, err_msg=column)
     sums = (table[:, at["mean"]] * table[:, at["count"]] for table in (ours, theirs))
     np.testing.assert_array_less(np.abs(np.subtract(*sums)), 1e-6 * theirs[:, at["abs_sum"]] + 1e-300)
+
+
+def test_changes_below_the_last_digit_of_half_precision_show_as_zero_in_both_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = [jnp.ones(8, kind) for kind in (jnp.bfloat16, jnp.float16, jnp.float32)]
+    after = [(b.astype(jnp.float32) + 2.0**-14).astype(b.dtype) for b in before]
+    for here in (True, False):
+        monkeypatch.setattr(measuring, "on_host", lambda here=here: here)
+        sizes, counts = measuring.measure_changes(before, after)
+        rows = measuring.table(np.asarray(sizes), np.asarray(counts), [8, 8, 8])
+        assert rows[:, COLUMNS.index("zeros")].tolist() == [8, 8, 0]
+        assert rows[2, COLUMNS.index("mean")] == 2.0**-14

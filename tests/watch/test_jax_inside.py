@@ -8,6 +8,7 @@ import pytest
 
 import sleuth
 from sleuth.adapters.jax import ADAPTER
+from sleuth.adapters.jax.watching import measuring
 from sleuth.adapters.jax.watching.hub import COMBINED
 from sleuth.adapters.jax.watching.watching import TAKEN
 from sleuth.core.observation import Absent, Failure, LossCall, Predictions, Role, Units
@@ -30,7 +31,9 @@ def by_optax(params, x, y):
     return optax.apply_updates(params, jax.tree.map(lambda g: -0.5 * g, gradients))
 
 
-def test_units_answers_and_the_loss_are_those_of_numpy() -> None:
+@pytest.mark.parametrize("here", [True, False], ids=["on the host", "on the device"])
+def test_units_answers_and_the_loss_are_those_of_numpy(here: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measuring, "on_host", lambda: here)
     w, given = watched_steps(by_optax)
     assert w.watching.trouble is None
     history = w._engine.history
@@ -49,6 +52,59 @@ def test_units_answers_and_the_loss_are_those_of_numpy() -> None:
         assert call.value == pytest.approx(-logs[np.arange(32), y].mean(), rel=1e-5)
     frame = history.many(Role.ACTIVATION)[0]
     assert frame.paths == ("z", "relu", "answer")
+
+
+def test_a_function_that_was_compiled_in_an_earlier_watch_is_heard_again() -> None:
+    """As in a notebook, whose cell is run twice."""
+    looks = [len(watched_steps(by_optax)[0]._engine.history.many(Role.GRADIENT)) for _ in range(2)]
+    assert looks == [3, 3]
+
+
+def test_a_function_without_gradients_that_was_compiled_before_does_what_it_did() -> None:
+    def scores(params, x):
+        return forward(params, x)
+
+    params, (x, _) = parameters([64, 12, 10]), next(iter(batches(1)))
+    plain = jax.jit(scores)(params, x)
+    with sleuth.watch(params, directory=None, quiet=True) as w:
+        again = jax.jit(scores)
+        np.testing.assert_array_equal(again(params, x), plain)
+        assert again.silent is None
+    assert w.watching.trouble is None
+
+
+def _frames(make, here: bool, monkeypatch: pytest.MonkeyPatch, **jit):
+    monkeypatch.setattr(measuring, "on_host", lambda: here)
+    w, _ = watched_steps(make, **jit)
+    assert w.watching.trouble is None
+    frames = [
+        frame for role in (Role.GRADIENT, Role.WEIGHT, Role.UPDATE, Role.ACTIVATION) for frame in w._engine.history.many(role)
+    ]
+    assert frames
+    return frames
+
+
+def in_another(params, x, y):
+    return jax.jit(by_optax)(params, x, y)
+
+
+def in_rounds(params, x, y):
+    inner = jax.jit(by_optax)
+    return jax.lax.scan(lambda p, batch: (inner(p, *batch), 0), params, (x.reshape(4, 8, -1), y.reshape(4, 8)))[0]
+
+
+@pytest.mark.parametrize("make", [by_optax, in_another, in_rounds])
+def test_what_is_measured_on_the_host_is_what_the_device_measures(make, monkeypatch: pytest.MonkeyPatch) -> None:
+    host, device = (_frames(make, here, monkeypatch) for here in (True, False))
+    assert [(f.step, f.role, f.paths) for f in host] == [(f.step, f.role, f.paths) for f in device]
+    for one, other in zip(host, device, strict=True):
+        np.testing.assert_allclose(one.table, other.table, rtol=1e-5, atol=1e-6)
+
+
+def test_a_step_that_takes_its_memory_is_looked_at_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept, taken = (_frames(by_optax, True, monkeypatch, **jit) for jit in ({}, {"donate_argnums": 0}))
+    for one, other in zip(kept, taken, strict=True):
+        np.testing.assert_array_equal(one.table, other.table)
 
 
 def test_a_step_that_takes_its_memory_and_writes_by_hand_says_what_is_not_known() -> None:

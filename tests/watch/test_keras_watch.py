@@ -11,6 +11,7 @@ import torch
 from keras import layers
 
 import sleuth
+from sleuth.adapters.keras import ADAPTER
 from sleuth.core.history import Seen
 from sleuth.core.observation import Architecture, Evaluation, LossCall, Role, Split, Step
 from tests.material import digits
@@ -144,6 +145,22 @@ def test_stop_comes_before_bad_weights_are_written() -> None:
     assert len(seen) == 4
     after = [np.array(v.value.detach()) for v in made.trainable_weights]
     assert all(np.array_equal(a, b) for a, b in zip(seen[-1], after, strict=True))
+
+
+def test_a_layer_that_is_frozen_after_the_training_learns_in_what_was_kept_of_it() -> None:
+    made = model()
+    made.layers[0].build((None, 64))
+    made.layers[2].trainable = False
+    watching = ADAPTER.watch(made, [made.optimizer], every=None, overhead=0.02, keeps=True)
+    watching.open()
+    fit(made)
+    watching.close()
+    made.layers[0].trainable = False
+    kept = watching.take_kept()
+    assert kept is not None
+    assert kept.at_start, kept.remarks
+    assert [layer.trainable for layer in kept.subject.model.layers] == [True, True, False, True]
+    assert not made.layers[0].trainable
 
 
 class Bare(keras.layers.Layer):

@@ -229,7 +229,7 @@ def test_a_step_that_is_compiled_is_kept_by_its_arguments() -> None:
     assert kept.train[0].parts.target.shape == (20,)
 
 
-def test_what_depends_on_the_size_of_the_batch_is_not_called_again() -> None:
+def test_what_depends_on_the_size_of_the_batch_is_called_again_for_batches_of_that_size() -> None:
     model = Net()
 
     def loss(x: mx.array, y: mx.array) -> mx.array:
@@ -237,9 +237,43 @@ def test_what_depends_on_the_size_of_the_batch_is_not_called_again() -> None:
 
     gradient = nn.value_and_grad(model, loss)
     kept, _, _ = watched(model, lambda optimiser: train(model, lambda x, y: gradient(mx.array(x), mx.array(y)), 12, optimiser))
-    assert not kept.at_start
-    assert "the size of the batch" in kept.remarks[0]
+    assert kept.at_start, kept.remarks
+    assert kept.batch_size == 20
     assert np.array_equal(kept.train[0].parts.target, next(batches(1))[1])
+
+
+@pytest.mark.parametrize("paired", ["classes", "numbers"])
+def test_the_target_of_a_loss_of_pairs_is_what_the_pairs_are_made_of(paired: str) -> None:
+    model = Net()
+
+    def loss(x: mx.array, y: mx.array) -> mx.array:
+        z = model(x)
+        apart = mx.sum(mx.abs(z[:, None, :] - z[None, :, :]), axis=-1)
+        alike = (y[:, None] == y[None, :]).astype(mx.float32) if paired == "classes" else -mx.abs(y[:, None] - y[None, :])
+        return mx.mean(alike * apart + (1 - alike) * mx.maximum(1 - apart, 0))
+
+    gradient = nn.value_and_grad(model, loss)
+
+    def both(x: np.ndarray, y: np.ndarray) -> tuple[Any, Any]:
+        return gradient(mx.array(x), mx.array(y if paired == "classes" else y.astype(np.float32)))
+
+    kept, _, _ = watched(model, lambda optimiser: train(model, both, 12, optimiser))
+    assert kept.at_start, kept.remarks
+    assert kept.train[0].parts.target.shape == (20,)
+    assert kept.batch_size is None
+
+
+def test_a_loss_that_takes_no_fewer_samples_is_kept_for_batches_of_their_size() -> None:
+    model = Net()
+    row = mx.array(np.linspace(0.5, 1.5, 20).astype(np.float32))[None]
+
+    def loss(x: mx.array, y: mx.array) -> mx.array:
+        return mx.mean(nn.losses.cross_entropy(model(x), y)[None] * row)
+
+    gradient = nn.value_and_grad(model, loss)
+    kept, _, _ = watched(model, lambda optimiser: train(model, lambda x, y: gradient(mx.array(x), mx.array(y)), 12, optimiser))
+    assert kept.at_start, kept.remarks
+    assert kept.batch_size == 20
 
 
 def test_the_operation_of_the_first_nan_is_found_at_a_step_that_nobody_looked_at() -> None:

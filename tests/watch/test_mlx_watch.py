@@ -8,7 +8,7 @@ import mlx.nn as nn
 import mlx.optimizers as optim
 import numpy as np
 import pytest
-from mlx.utils import tree_flatten
+from mlx.utils import tree_flatten, tree_map
 
 import sleuth
 from sleuth.adapters.mlx.watching import taps
@@ -132,6 +132,24 @@ def test_a_part_that_nothing_uses_is_named_first_with_its_line() -> None:
     assert (finding.name, finding.where) == ("disconnected-parameters", "idle")
     assert finding.location is not None
     assert finding.location.text == "self.idle = nn.Linear(32, 32)"
+
+
+def test_a_sum_of_gradients_that_is_not_divided_has_the_line_that_uses_it() -> None:
+    training = Training(model=nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10)))
+    optimiser, rng = optim.SGD(learning_rate=0.05), np.random.default_rng(0)
+    with sleuth.watch(training.model, optimiser, directory=None, quiet=True, every=1) as w:
+        for _ in range(12):
+            total = None
+            for rows in rng.integers(0, len(X), (4, 16)):
+                _, found = training.gradient(training.model, mx.array(X[rows]), mx.array(Y[rows]))
+                total = found if total is None else tree_map(mx.add, total, found)
+            optimiser.update(training.model, total)  # as it is
+            mx.eval(training.model.parameters(), optimiser.state)
+    finding = w.report().culprits[0].finding
+    assert finding.name == "accumulation-not-scaled"
+    assert finding.location is not None
+    assert finding.location.text.endswith("# as it is")
+    assert finding.fix.startswith("Divide the sum by 4 before the step.")
 
 
 def test_a_frozen_head_is_named_first() -> None:

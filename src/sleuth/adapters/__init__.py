@@ -3,13 +3,19 @@
 import importlib
 import pkgutil
 import sys
+import tomllib
 from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sleuth.core.errors import UnusableInput
 
 if TYPE_CHECKING:
     from sleuth.core.adapter import Adapter
+
+# In the words of this one the checks themselves speak.
+SPOKEN = "torch"
 
 
 def available() -> "Iterator[Adapter]":
@@ -39,3 +45,16 @@ def adapter_for(model: Any) -> "Adapter":
         f"a {type(model).__name__} is not a model that sleuth knows (asked: {', '.join(tried)}). "
         "Give a torch.nn.Module, or an object with forward(x), parameters() and backward()."
     )
+
+
+@cache
+def advice_in(framework: str | None) -> dict[str, str]:
+    """What to do about a finding, by its name, in the words of this framework; where there are none, the check's own will do.
+
+    Nothing is imported for it: a recorded run may be read where its framework is not installed.
+    """
+    if framework is None or framework == SPOKEN:
+        return {}
+    texts = tomllib.loads((Path(__file__).parent / "advice.toml").read_text(encoding="utf-8"))
+    found = {name: by.get(framework, by.get("others")) for name, by in texts.items()}
+    return {name: text for name, text in found.items() if text is not None}

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sleuth.core.observation import Observation
 from sleuth.core.subject import Parts, Subject
 
 
@@ -42,4 +43,10 @@ class Kept:
     at_start: bool = False
     forbidden: str = ""  # why the model must not be called any more
     remarks: tuple[str, ...] = ()
+    noted: tuple[Observation, ...] = ()  # read off what was kept, without an experiment
     batch_size: int | None = None  # the model takes batches of this many samples and no others; None: of any
+    compiles: bool = False  # every experiment is compiled before it runs; also where there is a size of batches
+
+    @property
+    def is_compiled(self) -> bool:
+        return self.compiles or self.batch_size is not None

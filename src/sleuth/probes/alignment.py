@@ -46,7 +46,8 @@ def alignment(lab: Lab) -> Iterator[Observation]:
         trial = _with_validation(lab, trial) if given.skill <= moved.skill / 2 else trial
     elif given.p_value > LEVEL:
         trial = replace(trial, detectable=question.detectable(), freedom=freedom(samples.blocks, lab.rng))
-        trial = _with_validation(lab, _with_model(lab, trial))
+        # The model last: where it has to be compiled first, its try may take all the time that is left.
+        trial = _with_model(lab, _with_validation(lab, trial))
     yield trial
 
 

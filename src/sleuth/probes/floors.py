@@ -5,9 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sleuth.core.adapter import Substitutes
+from sleuth.core.errors import Unsupported
 from sleuth.core.observation import LossCall
 from sleuth.core.subject import Parts
-from sleuth.core.tree import leaves
+from sleuth.core.tree import leaves, map_arrays
 from sleuth.probes.probe import Lab
 
 # Sums in float32: a loss that differs from its only part by more holds something else besides.
@@ -17,6 +19,10 @@ BINARY = ("bce", "bce-logits")
 REGRESSION = ("mse", "l1", "huber")
 # Sums grow with the batch; these are the same for every size of it.
 AVERAGED = ("mean", "none", None)
+# How sure a right answer is of itself. A loss that smooths its labels is lowest in between, and rises again.
+SURENESS = (2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0, 25.0)
+# Of guessing: what the surest right answer costs where labels are hard is rounding.
+SMOOTHED = 0.02
 # Zero is the floor of these whatever the targets are.
 FROM_ZERO = ("nll", "kl", "hinge", *REGRESSION)
 
@@ -48,9 +54,43 @@ def floor_of(lab: Lab, batch: Parts, distinct: bool) -> Floor:
     if any(part is None for part in parts):
         return Floor(None, "how low a weighted loss with soft targets can get is not known", plain=plain)
     value = sum(part for part in parts if part is not None)
+    if value == 0 and len(calls) == 1 and calls[0].family in CLASSES:
+        value = _asked(lab, batch, target)
     repeats = _repeats(lab, batch) if calls[0].family in CLASSES else 0.0
     constant = _constant(calls[0], target) if len(calls) == 1 else None
     return Floor(value + repeats, _words(value, repeats), constant, plain)
+
+
+def _asked(lab: Lab, batch: Parts, labels: np.ndarray | None) -> float:
+    """What the right answers cost: more than nothing where the loss smooths the labels that it was given, by itself."""
+    if not isinstance(lab.adapter, Substitutes) or labels is None or labels.ndim != 1 or labels.dtype.kind not in "iu":
+        return 0.0
+    adapter = lab.adapter
+
+    def sure_of(scores: np.ndarray, sure: float) -> np.ndarray:
+        if scores.ndim != 2 or len(scores) != len(labels) or labels.min() < 0 or labels.max() >= scores.shape[1]:
+            return scores
+        right = np.zeros(scores.shape)
+        right[np.arange(len(labels)), labels] = sure
+        # In the terms of the model, whose answers may be logarithms of probabilities already.
+        return right - np.log(np.exp(right).sum(1, keepdims=True)) if _are_logarithms(scores) else right
+
+    def cost(sure: float) -> float:
+        def change(output: object) -> object:
+            return map_arrays(output, lambda a: adapter.like(sure_of(adapter.values(a), sure), a), adapter.is_array)
+
+        return adapter.loss_with(lab.bench, batch, change)
+
+    try:
+        guessing, lowest = cost(0.0), min(cost(sure) for sure in SURENESS)
+    except Unsupported:
+        return 0.0
+    return lowest if SMOOTHED * guessing < lowest < guessing else 0.0
+
+
+def _are_logarithms(scores: np.ndarray) -> bool:
+    """Of probabilities: of numbers above zero there is no need to ask."""
+    return bool(np.all(scores <= 0) and np.allclose(np.exp(scores).sum(1), 1, atol=1e-3))
 
 
 def _words(soft: float, repeats: float) -> str:

@@ -17,6 +17,9 @@ LEAST_ROWS = 64
 MOST_COLUMNS = 128
 # Spreads that are drawn whatever the width, as in GPT and DCGAN.
 USUAL_STD = (0.02, 0.01)
+# The fourth moment of a normal draw, and where its numbers end in spreads; Keras and Flax draw anew what is further out than two.
+NORMAL = (3.0, float("inf"))
+TRUNCATED = (2.366, 2.2737)
 
 
 def uniform_draw(values: np.ndarray, fans: Iterable[int], half: bool = False) -> bool:
@@ -39,9 +42,13 @@ def normal_draw(values: np.ndarray, fans: Iterable[int]) -> bool:
     n, mean, spread = values.size, float(np.mean(values)), float(np.std(values))
     if spread == 0 or abs(mean) > SURE * spread / n**0.5:
         return False
-    tails = float(np.mean(((values - mean) / spread) ** 4))
-    known = any(abs(spread / std - 1) <= SURE * (0.5 / n) ** 0.5 for std in _spreads(fans))
-    return known and abs(tails - 3) <= SURE * (24 / n) ** 0.5
+    tails, top = float(np.mean(((values - mean) / spread) ** 4)), float(np.abs(values).max())
+    slack = SURE * (0.5 / n) ** 0.5
+    return any(
+        abs(spread / std - 1) <= slack and abs(tails - usual) <= SURE * (24 / n) ** 0.5 and top <= (1 + ROUNDING) * end * std
+        for std in _spreads(fans)
+        for usual, end in (NORMAL, TRUNCATED)
+    )
 
 
 def table_draw(values: np.ndarray) -> bool:
@@ -59,10 +66,12 @@ def table_draw(values: np.ndarray) -> bool:
     return bool(alike and drawn and np.abs(together - np.diag(np.diag(together))).max() <= SURE)
 
 
-def fans_of(shape: tuple[int, ...]) -> tuple[int, int]:
-    """Numbers on both sides, which of them is the input being a matter of the layer's kind."""
-    window = int(np.prod(shape[2:], dtype=np.int64))
-    return shape[0] * window, shape[1] * window
+def fans_of(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Numbers on both sides, in pairs; which of a pair is the input is a matter of the layer's kind. Where a window comes first,
+    last or between its channels is a matter of the framework."""
+    size, last = int(np.prod(shape, dtype=np.int64)), len(shape) - 1
+    sides = dict.fromkeys(((0, 1), (last - 1, last), (0, last)))  # in PyTorch, in Keras and Flax, in MLX
+    return tuple(fan for one, other in sides for fan in (size // shape[other], size // shape[one]))
 
 
 def bounds(fans: Iterable[int]) -> Iterator[float]:
@@ -70,8 +79,8 @@ def bounds(fans: Iterable[int]) -> Iterator[float]:
     fans = list(fans)
     for fan in fans:
         yield from (fan**-0.5, (6 / fan) ** 0.5, (3 / fan) ** 0.5)
-    if len(fans) > 1:
-        yield (6 / (fans[0] + fans[1])) ** 0.5
+    for one, other in zip(fans[::2], fans[1::2], strict=False):
+        yield (6 / (one + other)) ** 0.5
 
 
 def _spreads(fans: Iterable[int]) -> Iterator[float]:
@@ -79,5 +88,5 @@ def _spreads(fans: Iterable[int]) -> Iterator[float]:
     yield from USUAL_STD
     for fan in fans:
         yield from (fan**-0.5, (2 / fan) ** 0.5)
-    if len(fans) > 1:
-        yield (2 / (fans[0] + fans[1])) ** 0.5
+    for one, other in zip(fans[::2], fans[1::2], strict=False):
+        yield (2 / (one + other)) ** 0.5

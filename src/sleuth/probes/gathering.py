@@ -34,14 +34,18 @@ class Gathered:
 class Form:
     """How a flat row of arrays becomes inputs and target again."""
 
-    inputs: Any  # with numbers in the place of arrays
-    target: int | None
+    inputs: Any  # with places instead of arrays
+    target: Any
+    count: int  # of the places
 
     def __call__(self, raw: Any) -> tuple[Any, Any]:
         arrays = raw if isinstance(raw, tuple) else (raw,)
-        inputs = map_arrays(self.inputs, lambda place: arrays[place.number], lambda thing: isinstance(thing, Place))
+
+        def filled(tree: Any) -> Any:
+            return map_arrays(tree, lambda place: arrays[place.number], lambda thing: isinstance(thing, Place))
+
         # Validation may bring no targets where training does.
-        return inputs, None if self.target is None or self.target >= len(arrays) else arrays[self.target]
+        return filled(self.inputs), filled(self.target) if self.count <= len(arrays) else None
 
 
 @dataclass(frozen=True)
@@ -95,7 +99,8 @@ def _form(passed: Passed, adapter: Adapter) -> Form | None:
     inputs = map_arrays(passed.parts.inputs, number, adapter.is_array)
     if not count:
         return None
-    return Form(inputs, None if passed.parts.target is None else count)
+    target = map_arrays(passed.parts.target, number, adapter.is_array)
+    return Form(inputs, target, count)
 
 
 def _counts_samples(flat: list[list[Any]], adapter: Adapter) -> bool:

@@ -15,6 +15,8 @@ from sleuth.probes.probe import Lab, probe
 
 WEIGHTY = ("linear", "conv", "recurrent", "attention")
 NORMS = ("norm", "batchnorm")
+# What a norm adds, by the names that frameworks give it; the rest scales.
+SHIFTS = ("bias", "beta")
 # Fewer numbers may look like a draw by chance.
 LEAST_NUMBERS = 1000
 
@@ -107,7 +109,7 @@ def _mark(lab: Lab, architecture: Architecture) -> str | None:
 
 def _norm(lab: Lab, parameters: list[Parameter]) -> list[str] | None:
     values = [(p.path.rpartition(".")[2], values_of(lab, p.path)) for p in parameters]
-    same = all(np.all(v == (0.0 if name == "bias" else 1.0)) for name, v in values)
+    same = all(np.all(v == (0.0 if name in SHIFTS else 1.0)) for name, v in values)
     return ["norm"] if same else None
 
 

@@ -57,6 +57,7 @@ def connection(trace: Trace, paths: tuple[str, ...], layers: dict[str, str]) -> 
         unused_layers=tuple(unused),
         error=None if len(missing) < len(paths) else "the loss depends on no parameter",
         custom=tuple(sorted(trace.tape.custom)),
+        custom_lines=tuple(line for _, line in sorted(trace.tape.custom.items()) if line is not None),
     )
 
 

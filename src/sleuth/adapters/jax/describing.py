@@ -10,8 +10,9 @@ import jax.numpy as jnp
 
 from sleuth.adapters.jax.arrays import device
 from sleuth.adapters.jax.forms import Form, form_of
+from sleuth.adapters.jax.freezing import frozen_on_purpose
 from sleuth.adapters.jax.optimising import injected, read, transformation
-from sleuth.adapters.jax.watching.layer_places import made_at
+from sleuth.adapters.jax.watching.layer_places import array_made_at, made_at
 from sleuth.adapters.jax.words import ACTIVATIONS, FUNCTIONS, SOFTMAXES, family_of
 from sleuth.adapters.jax.written import written_at
 from sleuth.core.location import Location, locate
@@ -122,12 +123,15 @@ def _plain_layers(parameters: tuple[Parameter, ...]) -> Iterator[Layer]:
         own = [p for p in parameters if p.layer == layer]
         matrix = next((p for p in own if len(p.shape) == 2), None)
         sides = {"in": matrix.shape[0], "out": matrix.shape[1]} if matrix is not None else {}
-        yield Layer(layer, "dict", "linear" if matrix is not None and own[0].family == "linear" else "other", sides)
+        family = "linear" if matrix is not None and own[0].family == "linear" else "other"
+        yield Layer(layer, "dict", family, sides, next((p.location for p in own if p.location is not None), None))
 
 
 def _parameters(subject: Subject, form: Form, modules: dict[str, Any]) -> Iterator[Parameter]:
     flat = dict(zip(form.flat_paths(), jax.tree.leaves(form.params), strict=True))
     moved = _moved(subject, form)
+    tx = transformation(subject.optimizer)
+    frozen = frozen_on_purpose(tx, form) if tx is not None else set()
     for path in form.paths():
         array, (holder, _, _) = flat[path], path.rpartition(".")
         plain = not modules
@@ -136,11 +140,11 @@ def _parameters(subject: Subject, form: Form, modules: dict[str, Any]) -> Iterat
             shape=tuple(array.shape),
             dtype=str(array.dtype),
             device=device(array),
-            trainable=True,
+            trainable=path not in frozen,
             optimised=None if moved is None else path in moved,
             layer=(holder or path) if plain else _holder(holder, modules),
             family=_plain_family(path, array, flat) if plain else family_of(modules.get(_holder(holder, modules))),
-            location=written_at(path) if plain else None,
+            location=array_made_at(array) or (written_at(path) if plain else None),
         )
 
 

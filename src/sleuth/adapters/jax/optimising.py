@@ -47,7 +47,7 @@ def read(tx: Any, state: Any = None) -> Recipe:
     options: dict[str, Any] = {}
     rates: list[tuple[float | None, float | None]] = []
     decays: list[Any] = []
-    for maker, cells in _makers(tx.update, DEPTH):
+    for maker, cells in makers(tx.update):
         if maker in KINDS:
             name, words = KINDS[maker]
             options |= {word: cells[cell] for cell, word in words.items() if isinstance(cells.get(cell), int | float | bool)}
@@ -71,7 +71,7 @@ def read(tx: Any, state: Any = None) -> Recipe:
 def rate_of(tx: Any) -> Callable[[int], float | None] | None:
     """The rate of each step, where it is told in one place: a number, or a schedule."""
     found: list[Any] = []
-    for maker, cells in _makers(tx.update, DEPTH):
+    for maker, cells in makers(tx.update):
         if maker in ("scale", "scale_by_schedule"):
             found.append(cells.get("step_size" if maker == "scale" else "step_size_fn"))
     if len(found) != 1:
@@ -121,7 +121,7 @@ def _scheduled(schedule: Any) -> tuple[float | None, float | None]:
     return (None, None) if peak is None else (-float(schedule(0)) or 0.0, peak)
 
 
-def _makers(function: Any, depth: int) -> Iterator[tuple[str, dict[str, Any]]]:
+def makers(function: Any, depth: int = DEPTH) -> Iterator[tuple[str, dict[str, Any]]]:
     """(the function that made it, the contents of its closure) for every update function inside this one, in order."""
     if depth < 0 or not isinstance(function, FunctionType):
         return
@@ -131,7 +131,7 @@ def _makers(function: Any, depth: int) -> Iterator[tuple[str, dict[str, Any]]]:
         yield maker, cells
     for value in cells.values():
         for inner in _inner(value):
-            yield from _makers(inner, depth - 1)
+            yield from makers(inner, depth - 1)
 
 
 def _inner(value: Any) -> list[Any]:

@@ -3,7 +3,7 @@
 import hashlib
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any
 
 import jax
@@ -12,7 +12,11 @@ import numpy as np
 
 # Programs that are the same to the compiler are compiled once, whoever asks: examining again after a small change is quick.
 KEPT = 256
-_executables: "OrderedDict[str, Any]" = OrderedDict()
+_executables: "OrderedDict[tuple[str, bool], Any]" = OrderedDict()
+# To be compiled takes a small program a second and to run less than a thousandth of one. Those that run a few hundred times
+# at most are compiled in a third of the time, for code that takes some five times as long.
+HASTY = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True, "xla_cpu_use_fusion_emitters": False}
+RUN_SELDOM = ("values", "heard")
 
 
 def precision(wide: bool) -> AbstractContextManager[Any]:
@@ -68,12 +72,14 @@ class Programs:
             flat, tree = jax.tree.flatten(given)
             key = (name, tree, tuple([(leaf.shape, leaf.dtype, getattr(leaf, "weak_type", False)) for leaf in flat]))
             if key not in self._made:
-                self._made[key] = _compiled(function, tree, flat)
+                # In double precision derivatives are compared, and nothing is trained.
+                hasty = self._wide or (isinstance(name, tuple) and name[0] in RUN_SELDOM)
+                self._made[key] = _compiled(function, tree, flat, hasty=hasty)
             executable, out = self._made[key]
             return executable, flat, out
 
 
-def _compiled(function: Callable[..., Any], tree: Any, flat: list[Any]) -> tuple[Any, Any]:
+def _compiled(function: Callable[..., Any], tree: Any, flat: list[Any], *, hasty: bool) -> tuple[Any, Any]:
     structure: list[Any] = []
 
     def flattened(*leaves: Any) -> list[Any]:
@@ -85,11 +91,18 @@ def _compiled(function: Callable[..., Any], tree: Any, flat: list[Any]) -> tuple
     lowered = traced.lower()
     # Arrays that the user's function closes over belong to this program alone.
     if traced.jaxpr.consts:
-        return lowered.compile(), structure[0]
-    text = hashlib.sha256(lowered.as_text().encode()).hexdigest()
+        return _executable(lowered, hasty=hasty), structure[0]
+    text = hashlib.sha256(lowered.as_text().encode()).hexdigest(), hasty
     if text not in _executables:
-        _executables[text] = lowered.compile()
+        _executables[text] = _executable(lowered, hasty=hasty)
         if len(_executables) > KEPT:
             _executables.popitem(last=False)
     _executables.move_to_end(text)
     return _executables[text], structure[0]
+
+
+def _executable(lowered: Any, *, hasty: bool) -> Any:
+    if hasty:
+        with suppress(Exception):  # a compiler that does not know these options
+            return lowered.compile(compiler_options=HASTY)
+    return lowered.compile()

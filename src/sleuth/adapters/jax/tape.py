@@ -27,6 +27,10 @@ OPENED = {
 # Of JAX, between the user's line and the function that it calls.
 WRAPPERS = ("reraise_with_filtered_traceback", "cache_miss", "op", "meth", "deferring_binary_op", "__call__", "wrapper")
 HAND_WRITTEN = ("custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr")
+# Primitive → the parameters that hold what it repeats, or chooses from.
+INNER = {"scan": ("jaxpr",), "while": ("body_jaxpr",), "cond": ("branches",)}
+# Parameters that hold the derivative.
+DERIVATIVES = ("bwd", "jvp_jaxpr_fun")
 
 
 @dataclass(frozen=True)
@@ -64,7 +68,7 @@ class Tape:
         self.entries: list[Entry] = []
         self.shapes: list[tuple[int, ...]] = []
         self.dtypes: list[Any] = []
-        self.custom: set[str] = set()  # operations whose derivative the user has written
+        self.custom: dict[str, Location | None] = {}  # operations whose derivative the user has written, and where
         self._numbers: tuple[Any, int] = (None, 0)
         env: dict[Any, Atom] = {}
         self.inputs = [self._slot(env, var) for var in closed.jaxpr.invars]
@@ -87,6 +91,7 @@ class Tape:
             here = self._place(equation, around)
             inner = equation.params.get(OPENED.get(equation.primitive.name, ""))
             if inner is None:
+                self._note_within(equation)
                 outputs = tuple(self._slot(env, var) for var in equation.outvars)
                 self.entries.append(
                     Entry(
@@ -106,7 +111,23 @@ class Tape:
     def _note_custom(self, equation: Any, body: Any) -> None:
         info = getattr(body, "debug_info", None)
         if equation.primitive.name in HAND_WRITTEN and info is not None and is_users(info.func_filename or "<"):
-            self.custom.add(info.func_name)
+            self.custom[info.func_name] = _derivative_line(equation)
+
+    def _note_within(self, equation: Any) -> None:
+        """Loops and branches are not laid open, but derivatives may be written for what is inside them."""
+        for word in INNER.get(equation.primitive.name, ()):
+            held = equation.params[word]
+            for closed in held if isinstance(held, tuple) else (held,):
+                self._note_all(closed.jaxpr)
+
+    def _note_all(self, jaxpr: Any) -> None:
+        for equation in jaxpr.eqns:
+            inner = equation.params.get(OPENED.get(equation.primitive.name, ""))
+            if inner is None:
+                self._note_within(equation)
+            else:
+                self._note_custom(equation, getattr(inner, "jaxpr", inner))
+                self._note_all(getattr(inner, "jaxpr", inner))
 
     def _called(self, equation: Any, body: Any, here: Around) -> Around:
         """A function that JAX compiles by itself may be known by its name alone."""
@@ -124,7 +145,7 @@ class Tape:
         frames = [f for f in (info.traceback.frames if info.traceback else ()) if not f.file_name.startswith(SLEUTH)]
         user = next((i for i, frame in enumerate(frames) if is_users(frame.file_name)), None)
         location = around.location if user is None else locate(frames[user].file_name, frames[user].line_num)
-        function = around.function or next((known for f in reversed(frames) if (known := _known(f.function_name))), "")
+        function = around.function or next((known for f in reversed(frames) if (known := known_function(f.function_name))), "")
         number = around.number if around.function else self._number((function, visits, location)) if function else 0
         called = around.called if user is None else _called_by(frames[:user])
         return Around(visits, function, number, called, location)
@@ -165,7 +186,16 @@ def run(entry: Entry, taken: list[Any]) -> list[Any]:
     return list(made) if primitive.multiple_results else [made]
 
 
-def _known(name: str) -> str | None:
+def _derivative_line(equation: Any) -> Location | None:
+    """Of the function that gives the derivative, its first."""
+    function = next((equation.params[word] for word in DERIVATIVES if word in equation.params), None)
+    info = getattr(function, "debug_info", None)
+    if info is None or info.func_lineno is None or not is_users(info.func_filename or "<"):
+        return None
+    return locate(info.func_filename, info.func_lineno)
+
+
+def known_function(name: str) -> str | None:
     return FUNCTIONS.get(name.rsplit(".", 1)[-1])
 
 

@@ -4,6 +4,7 @@ import ast
 import functools
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from sleuth.core.location import Location, locate
@@ -19,23 +20,39 @@ def written_at(path: str) -> Location | None:
     words = [word for word in path.split(".") if not word.isdigit()]
     if file is None or not words or not is_users(file):
         return None
-    found = {line for line, keys in _keys(file) if keys[-len(words) :] == tuple(words)}
+    found = {k.line for k in _keys(file) if k.keys[-len(words) :] == tuple(words)}
     if not found and len(words) > 1:  # what stands below the key is made by a function
-        found = {line for line, keys in _keys(file) if keys == tuple(words[:-1])}
+        above = [k for k in _keys(file) if k.keys == tuple(words[:-1])]
+        found = {line for k in above for line in _inside(file, k.made_by, words[-1])} or {k.line for k in above}
     return locate(file, found.pop()) if len(found) == 1 else None
 
 
+@dataclass(frozen=True)
+class Key:
+    """Of a dict in the script, with those above it."""
+
+    line: int
+    keys: tuple[str, ...]
+    made_by: str = ""  # the function of the script that makes its value
+    within: str = ""  # the function that it stands in
+
+
+def _inside(file: str, function: str, word: str) -> set[int]:
+    """Where a function of the script writes that key."""
+    return {k.line for k in _keys(file) if function and k.within == function and k.keys == (word,)}
+
+
 @functools.lru_cache(maxsize=4)
-def _keys(file: str) -> tuple[tuple[int, tuple[str, ...]], ...]:
+def _keys(file: str) -> tuple[Key, ...]:
     try:
         source = Path(file).read_bytes()
         tree = ast.parse(source) if len(source) <= MOST_BYTES else None
     except (OSError, SyntaxError, ValueError):
         return ()
-    return () if tree is None else tuple(_in(tree, ()))
+    return () if tree is None else tuple(_in(tree, (), ""))
 
 
-def _in(node: ast.AST, above: tuple[str, ...]) -> Iterator[tuple[int, tuple[str, ...]]]:
+def _in(node: ast.AST, above: tuple[str, ...], within: str) -> Iterator[Key]:
     inside: tuple[ast.AST, ...] = tuple(ast.iter_child_nodes(node))
     pairs: list[tuple[int, str, ast.AST]] = []
     if isinstance(node, ast.Dict):
@@ -47,11 +64,16 @@ def _in(node: ast.AST, above: tuple[str, ...]) -> Iterator[tuple[int, tuple[str,
         key = node.targets[0].slice
         if isinstance(key, ast.Constant) and isinstance(key.value, str):
             pairs = [(node.lineno, key.value, node.value)]
+    within = node.name if isinstance(node, ast.FunctionDef) else within
     for line, word, value in pairs:
-        yield line, (*above, word)
-        yield from _in(value, (*above, word))
+        yield Key(line, (*above, word), _called(value), within)
+        yield from _in(value, (*above, word), within)
     below = {id(value) for _, _, value in pairs}
     for child in inside:
         if id(child) not in below:
             # Only what stands directly in a dict stands below its key.
-            yield from _in(child, above if isinstance(node, ast.Dict) else ())
+            yield from _in(child, above if isinstance(node, ast.Dict) else (), within)
+
+
+def _called(value: ast.AST) -> str:
+    return value.func.id if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) else ""

@@ -9,31 +9,22 @@ import numpy as np
 
 from sleuth.adapters.keras import backend, copying, failure
 from sleuth.adapters.keras.activity import activity
-from sleuth.adapters.keras.anatomy import trainable
+from sleuth.adapters.keras.anatomy import trainable, variables
 from sleuth.adapters.keras.building import build
-from sleuth.adapters.keras.describing import optimiser_of, plain, rate_of
+from sleuth.adapters.keras.describing import optimiser_of, rate_of
 from sleuth.adapters.keras.hearing import Hearing
-from sleuth.adapters.keras.loss_calls import heard_calls, own_call
-from sleuth.adapters.keras.losses import as_function, loss_name
+from sleuth.adapters.keras.objective import Objective
+from sleuth.adapters.keras.one_number import NotOneNumber, one_number, require_scalar
 from sleuth.adapters.keras.origins import Origins
-from sleuth.adapters.keras.places import compiled_at
-from sleuth.adapters.keras.rates import scaled
+from sleuth.adapters.keras.rates import decay_of, ready, scale_decay, scaled
 from sleuth.adapters.keras.sides import quiet, side_of
 from sleuth.adapters.keras.state import Memento
 from sleuth.adapters.keras.widening import widen
 from sleuth.core.adapter import Bench, Gradients
-from sleuth.core.errors import Unsupported, UnusableInput
+from sleuth.core.errors import Unsupported
 from sleuth.core.observation import Failure, Observation
 from sleuth.core.subject import Parts, Subject, Usage
 from sleuth.core.tree import map_arrays
-from sleuth.core.words import kind_of
-
-# Used only where there is no optimiser: it memorises a batch at almost any scale.
-STAND_IN_LR = 1e-3
-
-
-class NotOneNumber(ValueError):
-    """A loss that no gradient can be taken of."""
 
 
 @contextmanager
@@ -59,32 +50,18 @@ def open_bench(subject: Subject) -> Iterator[Bench]:
 class KerasBench(Bench):
     def __init__(self, model: Any, loss: Any, optimiser: Any, subject: Subject) -> None:
         self.model = model
-        self._given = loss
-        self._loss = None if loss is None else as_function(loss)
+        self._objective = Objective(model, loss, subject)
         self._subject = subject
         self._held = {held.path: held.variable for held in trainable(model)}
+        self._all = {held.path: held.variable for held in variables(model)}  # those that are frozen too
         self._own_optimiser = optimiser is None
-        self.optimiser = self._ready(optimiser)
+        self.optimiser = ready(optimiser, model) if self._held else None
         self.side = side_of(model)
         self._training = True
         self._change: Callable[[Any], Any] = _as_it_is
         self._last: list[Any] | None = None
-        self._name = loss_name(subject) or "loss"
         if type(model).train_step is not keras.Model.train_step and subject.step is None and loss is None:
             self.note = "the model's own train_step is left out: experiments use the compiled loss and optimiser"
-
-    def _ready(self, optimiser: Any) -> Any:
-        if not self._held:
-            return None
-        if isinstance(optimiser, str):
-            optimiser = keras.optimizers.get(optimiser)
-        if optimiser is None:
-            optimiser = keras.optimizers.Adam(STAND_IN_LR)
-        if not isinstance(optimiser, keras.optimizers.Optimizer):
-            raise UnusableInput(f"a {kind_of(optimiser)} is no optimiser of Keras; give one of keras.optimizers, or its name.")
-        if not optimiser.built:
-            optimiser.build(self.model.trainable_variables)
-        return optimiser
 
     @property
     def held(self) -> dict[str, Any]:
@@ -107,10 +84,10 @@ class KerasBench(Bench):
         return tuple(self._held)
 
     def parameter(self, path: str) -> Any:
-        return self._held[path].value
+        return self._all[path].value
 
     def write(self, path: str, values: np.ndarray) -> None:
-        self._held[path].assign(backend.like(np.asarray(values), self._held[path]))
+        self._all[path].assign(backend.like(np.asarray(values), self._all[path]))
 
     def snapshot(self) -> Memento:
         return Memento([*self.model.variables, *(self.optimiser.variables if self.optimiser is not None else ())], self.optimiser)
@@ -134,7 +111,7 @@ class KerasBench(Bench):
         except Exception as error:
             failed = self.explain_failure(error, hearing.phase, hearing.failed_in)
         yield from activity(hearing.made, step)
-        yield from self._loss_calls(hearing, output, value, batch)
+        yield from self._objective.calls(hearing, output, value, batch, self.side, training=self._training)
         if failed is None and (found := origins.found((hearing.outputs, value), step)) is not None:
             yield found
         if failed is None and value is not None:
@@ -142,21 +119,9 @@ class KerasBench(Bench):
         if failed is not None:
             yield failed
 
-    def _loss_calls(self, hearing: Hearing, output: Any, value: Any, batch: Parts) -> Iterator[Observation]:
-        known = list(heard_calls(hearing, value, compiled_at(self.model)))
-        yield from known
-        if not known and value is not None:
-            outputs = hearing.outputs[-1] if hearing.outputs else output
-            loss = self._loss
-            ask = None if loss is None else (lambda point: loss(point, batch.target))
-            with quiet():
-                call = own_call(self._name, outputs, batch.target, value, hearing, ask)
-            if call is not None:
-                yield call
-
     def _not_one_number(self, value: Any) -> Failure | None:
         try:
-            _require_scalar(value)
+            require_scalar(value)
         except NotOneNumber as error:
             return self.explain_failure(error, "backward")
         return None
@@ -179,15 +144,7 @@ class KerasBench(Bench):
         return self.call(inputs), list(self.model.losses)
 
     def _loss_of(self, output: Any, penalties: list[Any], batch: Parts) -> Any:
-        if self._loss is not None:
-            return sum(penalties, start=self._loss(output, batch.target))
-        if not getattr(self.model, "compiled", False) or self.model._compile_loss is None:
-            return None
-        self.model._losses_override = penalties
-        try:
-            return self.model._compute_loss(x=batch.inputs, y=batch.target, y_pred=output, training=self._training)
-        finally:
-            self.model._losses_override = []
+        return self._objective.of(output, penalties, batch, training=self._training)
 
     def call(self, inputs: Any) -> Any:
         mode = {"training": self._training} if self.model._call_has_training_arg else {}
@@ -210,7 +167,7 @@ class KerasBench(Bench):
 
     def compute(self, batch: Parts) -> Any:
         """The loss, one number of the backend."""
-        return _one_number(self._evaluate(batch)[1])
+        return one_number(self._evaluate(batch)[1])
 
     @quiet()
     def forward(self, inputs: Any) -> Any:
@@ -241,7 +198,7 @@ class KerasBench(Bench):
         output, penalties = self.side.without_gradients(self._answer, native.inputs, ("answer", key))
         with self.side.unrecorded():
             value = self._loss_of(self._change(output), penalties, native)
-        return float(backend.values(_one_number(value)))
+        return float(backend.values(one_number(value)))
 
     def _tree(self, batch: Parts) -> Any:
         return batch.raw if self._subject.step is not None else (batch.inputs, batch.target)
@@ -284,18 +241,14 @@ class KerasBench(Bench):
 
     @property
     def weight_decay(self) -> float | None:
-        if self._own_optimiser or self.optimiser is None:
-            return None
-        decay = self.optimiser.weight_decay
-        return None if decay is None else plain(float(decay))
+        return None if self._own_optimiser else decay_of(self.optimiser)
 
     def scale_weight_decay(self, factor: float) -> None:
-        if self.optimiser is not None and self.optimiser.weight_decay is not None:
-            self.optimiser.weight_decay = float(self.optimiser.weight_decay) * factor
+        scale_decay(self.optimiser, factor)
 
     def double(self) -> "Bench":
         try:
-            model, loss, _ = copying.copied(self.model, self._given, None)
+            model, loss, _ = copying.copied(self.model, self._objective.given, None)
         except Exception as error:
             raise Unsupported(f"the model cannot be copied: {error}") from None
         from sleuth.adapters.keras.double_bench import DoubleBench
@@ -313,22 +266,6 @@ def held_by(bench: Bench) -> KerasBench:
     if not isinstance(bench, KerasBench):
         raise Unsupported("this bench does not hold a Keras model")
     return bench
-
-
-def _one_number(value: Any) -> Any:
-    if value is None:
-        raise Unsupported("no loss was given, and the model is not compiled with one: model.compile(loss=…)")
-    _require_scalar(value)
-    return keras.ops.reshape(value, ())
-
-
-def _require_scalar(value: Any) -> None:
-    shape = tuple(value.shape) if backend.is_array(value) or hasattr(value, "shape") else None
-    if shape is None and isinstance(value, int | float):
-        raise NotOneNumber("the loss is a plain number: it has left the graph, return what the operations gave")
-    if shape is None or int(np.prod(shape)) != 1:
-        got = kind_of(value) if shape is None else f"an array of shape {shape}"
-        raise NotOneNumber(f"the loss is not one number but {got}; average it: keras.ops.mean(loss)")
 
 
 def _detached(array: Any) -> Any:

@@ -10,6 +10,7 @@ import keras
 from sleuth.adapters.keras import backend
 from sleuth.adapters.keras.hearing import Hearing
 from sleuth.adapters.keras.jax_hearing import IN_HASTE, Listened, followed
+from sleuth.adapters.keras.meeting import Meeting
 from sleuth.adapters.keras.sides import Side, assign, other_variables
 from sleuth.core.workload import Hear, Heard
 
@@ -46,6 +47,11 @@ class JaxSide(Side):
             return super().listened(hearing, compute, given, key)
         assign(others, states)
         return output
+
+    def meeting(self, compute: Callable[[Any, Any], Any], output: Any, target: Any) -> Meeting | None:
+        from sleuth.adapters.keras.jax_meeting import meeting
+
+        return meeting(compute, output, target)
 
     def followed(self, compute: Callable[[Any], None], given: Any) -> None:
         try:

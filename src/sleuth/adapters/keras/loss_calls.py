@@ -1,6 +1,7 @@
 """What the losses of one listened step were given and what they said."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ import numpy as np
 from sleuth.adapters.keras import backend
 from sleuth.adapters.keras.hearing import HeardLoss, Hearing
 from sleuth.adapters.keras.losses import BY_LOGITS, family_of, name_of
+from sleuth.adapters.keras.meeting import Meeting
 from sleuth.adapters.keras.places import made_at
 from sleuth.adapters.numpy.loss_calls import array_facts
 from sleuth.core.location import Location
@@ -21,7 +23,8 @@ Ask = Callable[[Any], Any]
 
 
 def heard_calls(hearing: Hearing, value: Any, compiled: Location | None = None) -> Iterator[LossCall]:
-    """Every call of a loss of Keras', or of a function that was compiled as one."""
+    """Every call of a loss of Keras', or of a function that was compiled as one. `value` is the loss of the step; None: nobody
+    knows it, as where several are added up."""
     # Where a loss object was called, a function that is called beside it is a metric.
     own = [heard for heard in hearing.losses if not isinstance(heard.loss, str)]
     for heard in own or hearing.losses:
@@ -47,7 +50,7 @@ def _call(heard: HeardLoss, output: Any, truth: Any, hearing: Hearing, value: An
     return LossCall(
         name=name,
         family=family,
-        value=number_of(value),
+        value=number_of(value) if value is not None else None if returned is None else _mean(returned),
         arguments=arguments(output, truth, hearing),
         output_shape=() if returned is None else returned.shape,
         broadcast=_blown(given.shape, wanted.shape) if family in BROADCASTING else None,
@@ -65,13 +68,16 @@ def _asking(loss: Any, truth: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
     return lambda point: backend.values(loss(backend.native(truth), backend.native(point)))
 
 
-def own_call(name: str, output: Any, target: Any, value: Any, hearing: Hearing, ask: Ask | None) -> LossCall | None:
-    """Of a loss that somebody else wrote: known by its values."""
+def one_of_each(output: Any, target: Any) -> tuple[Any, Any] | None:
+    """The arrays, where each side is one."""
     outputs = [a for _, a in leaves(output, backend.is_array)]
     targets = [a for _, a in leaves(target, backend.is_array)]
-    if len(outputs) != 1 or len(targets) != 1:
-        return None
-    given, wanted = backend.values(outputs[0]), backend.values(targets[0])
+    return (outputs[0], targets[0]) if len(outputs) == len(targets) == 1 else None
+
+
+def own_call(name: str, output: Any, target: Any, value: Any, hearing: Hearing, ask: Ask | None) -> LossCall:
+    """Of a loss that somebody else wrote: known by its values."""
+    given, wanted = backend.values(output), backend.values(target)
     said = np.asarray(backend.values(value) if backend.is_array(value) else value)
     asked = None if ask is None else (lambda point: backend.values(ask(backend.native(point))))
     shape = wanted.shape if given.shape == (*wanted.shape, 1) else given.shape
@@ -80,11 +86,23 @@ def own_call(name: str, output: Any, target: Any, value: Any, hearing: Hearing, 
         name=name,
         family=family,
         value=number_of(value),
-        arguments=arguments(outputs[0], targets[0], hearing),
+        arguments=arguments(output, target, hearing),
         output_shape=said.shape,
         broadcast=_blown(given.shape, wanted.shape, squeezes=False) if family in BROADCASTING and shape == given.shape else None,
         reduction=reduction,
         returned=_mean(said),
+    )
+
+
+def met_at(call: LossCall, meeting: Meeting) -> LossCall:
+    """Output and target are told as they were where they met. Which loss this is made into, nobody can tell."""
+    output, target = (
+        replace(argument, facts=replace(argument.facts, shape=shape))
+        for argument, shape in zip(call.arguments, (meeting.output, meeting.target), strict=True)
+    )
+    place = meeting.location
+    return replace(
+        call, family="other", arguments=(output, target), broadcast=meeting.shape, location=place, broadcast_location=place
     )
 
 

@@ -36,6 +36,11 @@ def loss_name(subject: Subject) -> str | None:
     return name_of(thing)
 
 
+def has_own_loss(model: Any) -> bool:
+    """A `compute_loss` of the user's own needs no loss to be compiled with."""
+    return type(model).compute_loss is not keras.Model.compute_loss
+
+
 def name_of(loss: Any) -> str:
     if isinstance(loss, str):
         return loss

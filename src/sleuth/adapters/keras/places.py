@@ -74,6 +74,11 @@ def made_at(thing: Any) -> Location | None:
     return _noted_in(_MADE, thing)
 
 
+def made_things(kind: type) -> list[Any]:
+    """Those of them that are still there."""
+    return [thing for thing in list(_MADE) if isinstance(thing, kind)]
+
+
 def compiled_at(model: Any) -> Location | None:
     return _noted_in(_COMPILED, model)
 

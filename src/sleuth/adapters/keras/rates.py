@@ -1,10 +1,15 @@
-"""Setting the learning rate of an optimiser of Keras'."""
+"""The optimiser of a bench: made ready, its learning rate set, its weight decay scaled."""
 
 from typing import Any
 
 import keras
 
-from sleuth.adapters.keras.describing import number
+from sleuth.adapters.keras.describing import number, plain
+from sleuth.core.errors import UnusableInput
+from sleuth.core.words import kind_of
+
+# Used only where there is no optimiser: it memorises a batch at almost any scale.
+STAND_IN_LR = 1e-3
 
 
 class ScaledSchedule(keras.optimizers.schedules.LearningRateSchedule):
@@ -36,3 +41,26 @@ def scaled(optimiser: Any, lr: float) -> None:
 
 def _is_schedule(rate: Any) -> bool:
     return isinstance(rate, keras.optimizers.schedules.LearningRateSchedule)
+
+
+def ready(optimiser: Any, model: Any) -> Any:
+    """Built for the model; a stand-in where there is none."""
+    if isinstance(optimiser, str):
+        optimiser = keras.optimizers.get(optimiser)
+    if optimiser is None:
+        optimiser = keras.optimizers.Adam(STAND_IN_LR)
+    if not isinstance(optimiser, keras.optimizers.Optimizer):
+        raise UnusableInput(f"a {kind_of(optimiser)} is no optimiser of Keras; give one of keras.optimizers, or its name.")
+    if not optimiser.built:
+        optimiser.build(model.trainable_variables)
+    return optimiser
+
+
+def decay_of(optimiser: Any) -> float | None:
+    decay = None if optimiser is None else optimiser.weight_decay
+    return None if decay is None else plain(float(decay))
+
+
+def scale_decay(optimiser: Any, factor: float) -> None:
+    if optimiser is not None and optimiser.weight_decay is not None:
+        optimiser.weight_decay = float(optimiser.weight_decay) * factor

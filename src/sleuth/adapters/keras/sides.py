@@ -11,6 +11,7 @@ from keras.src.backend.common import dtypes
 
 from sleuth.adapters.keras import backend
 from sleuth.adapters.keras.hearing import Hearing
+from sleuth.adapters.keras.meeting import Meeting
 from sleuth.core.subject import Parts
 from sleuth.core.workload import Hear, Heard
 
@@ -44,6 +45,10 @@ class Side(ABC):
         """`compute(given)`, while `hearing` listens."""
         with hearing.listening():
             return compute(given)
+
+    @abstractmethod
+    def meeting(self, compute: Callable[[Any, Any], Any], output: Any, target: Any) -> Meeting | None:
+        """Where the loss `compute(output, target)` lets one grow by the other, if it does."""
 
     def followed(self, compute: Callable[[Any], None], given: Any) -> None:
         """`compute(given)` for those who listen meanwhile to what feeds what: values need not be there."""

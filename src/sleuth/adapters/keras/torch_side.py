@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from sleuth.adapters.keras.meeting import Meeting
 from sleuth.adapters.keras.sides import Side
 from sleuth.core.errors import Unsupported
 from sleuth.core.workload import Hear, Heard
@@ -24,6 +25,11 @@ class TorchSide(Side):
         found = [v.value.grad for v in variables]
         self.clear()
         return loss.detach(), found
+
+    def meeting(self, compute: Callable[[Any, Any], Any], output: Any, target: Any) -> Meeting | None:
+        from sleuth.adapters.keras.torch_meeting import meeting
+
+        return meeting(self.model, compute, output, target)
 
     @contextmanager
     def unrecorded(self) -> Iterator[None]:

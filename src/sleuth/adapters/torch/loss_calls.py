@@ -88,10 +88,18 @@ class LossNotes:
         self._last: dict[int, str] = {}  # tensor → the op that returned it, carriers included
         self._sides: dict[int, set[str]] = {}
         self._calls: list[tuple[Op, Any]] = []
-        self._blown: tuple[tuple[int, ...], Location | None, list[torch.Tensor]] | None = None
+        self._blown: tuple[torch.Tensor, Location | None, list[torch.Tensor]] | None = None
         self._squashed: list[tuple[str, torch.Tensor, torch.Tensor]] = []  # the op, what it got, what it made
         listener.on_op.append(self._op)
         listener.on_failure.append(self._failure)
+
+    @property
+    def blown(self) -> tuple[torch.Tensor, Location | None, dict[str, torch.Tensor]] | None:
+        """Where output and target became larger together than either was: what they became, the line, and both sides."""
+        if self._blown is None:
+            return None
+        made, place, pair = self._blown
+        return made, place, {next(iter(self._sides[id(t)])): t for t in pair}
 
     def mark(self, tree: Any, side: str) -> None:
         """From here on these tensors count as `output` or `target`."""
@@ -137,7 +145,7 @@ class LossNotes:
         one, other = (self._sides.get(id(t), set()) for t in pair)
         facing = {"output"} in (one, other) and {"target"} in (one, other)
         if facing and output.numel() > max(pair[0].numel(), pair[1].numel()) and not self._wants_every_pair(*pair):
-            self._blown = (tuple(output.shape), op.location, pair)
+            self._blown = (output, op.location, pair)
 
     def _wants_every_pair(self, one: Any, other: Any) -> bool:
         """Both sides were given an axis for the other one, as in a Chamfer distance."""
@@ -153,7 +161,8 @@ class LossNotes:
         yield from known
         if known and self._blown is None:
             return
-        shape, place, pair = self._blown or (None, None, [])
+        made, place, pair = self._blown or (None, None, [])
+        shape = None if made is None else tuple(made.shape)
         sides = (("output", outputs), ("target", target))
         if pair:
             sides = tuple((next(iter(self._sides[id(t)])), t) for t in pair)  # type: ignore[assignment]

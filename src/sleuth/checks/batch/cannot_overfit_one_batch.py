@@ -15,8 +15,6 @@ ALMOST = 0.1
 HALF = 0.5
 # Over the last third of the steps a healthy run still loses a third of what is left, as 1/t does; less stands still.
 STANDS_STILL = 0.2
-# A run shorter than this ended because the loss blew up.
-LEAST_STEPS = 30
 # Of what one answer for all leaves: who gains less on many samples does not tell them apart.
 UNTOLD = 0.05
 # Held-out R² of simple learners, and its error rate: so much could be told from the inputs.
@@ -55,7 +53,7 @@ def cannot_overfit_one_batch(
     seen: Seen, *, learned: float = LEARNED, almost: float = ALMOST, half: float = HALF, stands_still: float = STANDS_STILL
 ) -> Iterator[Evidence | NotExamined]:
     trial = seen.one(Overfit)
-    best = min((trial.losses, trial.tuned_losses or trial.losses), key=trial.remaining)
+    best = trial.best
     left = trial.remaining(best)
     start, final = best[0], min(best[-5:])
     if not trial.floor_known and start <= 0:
@@ -68,7 +66,7 @@ def cannot_overfit_one_batch(
         yield NotExamined(f"it went from {start:.3g} to {final:.3g}; {trial.floor_reason}")
     elif not trial.complete:
         yield NotExamined(f"time ran out at a loss of {final:.3g} (start {start:.3g})")
-    elif _still_falls(best, trial.floor, stands_still):
+    elif trial.still_falls(best, stands_still):
         yield NotExamined(f"the loss still fell after {len(best)} steps: {start:.3g} → {final:.3g}")
     else:
         reason = obstacle(seen, trial, best)
@@ -99,14 +97,6 @@ def _judge_crowd(seen: Seen, trial: Overfit) -> Iterator[Evidence]:
         first_step=1,
         strength=alignment.skill / LEARNABLE,
     )
-
-
-def _still_falls(losses: tuple[float, ...], floor: float, stands_still: float) -> bool:
-    if len(losses) < LEAST_STEPS:
-        return False
-    third = len(losses) // 3
-    before, after = min(losses[third : 2 * third]) - floor, min(losses[2 * third :]) - floor
-    return before > 0 and 1 - after / before > stands_still
 
 
 def _summary(trial: Overfit, start: float, final: float) -> str:

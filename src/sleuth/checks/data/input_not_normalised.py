@@ -85,7 +85,7 @@ def input_not_normalised(
 ) -> Iterator[Evidence | NotExamined]:
     architecture = seen.maybe(Architecture)
     embeds = architecture is not None and architecture.has("embedding")
-    inputs = _measurements(seen, embeds)
+    inputs = [x for x in _measurements(seen, embeds) if architecture is None or not _are_rows(x, architecture)]
     if not inputs:
         if not embeds:
             yield NotExamined("the inputs are not numbers to compute with, as far as can be told")
@@ -120,6 +120,14 @@ def _measurements(seen: Seen, embeds: bool) -> list[ArrayFacts]:
         if main is not None and not (embeds and main.whole_share == 1 and len(main.shape) <= 2):
             found.append(main)
     return found
+
+
+def _are_rows(x: ArrayFacts, architecture: Architecture) -> bool:
+    """Integers that fit the rows of a table which is no layer's: a model that takes them looks up."""
+    if x.is_float or x.dtype == "uint8" or len(x.shape) > 2:
+        return False
+    tables = (p.shape for p in architecture.parameters if p.family == "other" and len(p.shape) == 2)
+    return any(x.statistics.max < rows for rows, _ in tables)
 
 
 def _merged(inputs: list[ArrayFacts]) -> Statistics:

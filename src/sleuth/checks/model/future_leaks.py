@@ -3,8 +3,12 @@
 from collections.abc import Iterator
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
+from sleuth.core.location import Location
 from sleuth.core.stage import Confidence, Severity, Stage
-from sleuth.core.trial import Causality
+from sleuth.core.trial import Causality, Flow
+
+# Operations that may bring positions together, or of which nobody knows whether they do.
+MEETING = ("attention", "recurrent", "conv", "pool", "average", "softmax", "product", "other")
 
 
 @check(
@@ -33,8 +37,15 @@ def future_leaks(seen: Seen) -> Iterator[Evidence | NotExamined]:
     trial = seen.one(Causality)
     if trial.leaking:
         yield Evidence(
+            location=_only_place(seen.maybe(Flow)),
             summary=f"outputs at {trial.leaking} of {trial.positions} positions change when only later inputs change "
             f"(from {trial.reach} ahead on, by {trial.change:.2g} of the outputs' spread)",
             numbers={"positions": trial.positions, "leaking": trial.leaking, "change": trial.change},
             strength=trial.change,
         )
+
+
+def _only_place(flow: Flow | None) -> Location | None:
+    """The one line at which positions can meet, if there is no other."""
+    places = {o.location for o in flow.operations if o.family in MEETING} if flow is not None else set()
+    return places.pop() if len(places) == 1 else None

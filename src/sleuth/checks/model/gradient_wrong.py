@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
 from sleuth.core.gradient_words import REPEATS, cure, decay_in_gradients, in_words
+from sleuth.core.location import Location
 from sleuth.core.stage import Confidence, Severity, Stage
 from sleuth.core.trial import Connection, GradientCheck, GradientError
 
@@ -71,17 +72,18 @@ def gradient_wrong(seen: Seen, *, wrong: float = WRONG) -> Iterator[Evidence | N
     if not bad:
         return
     connection = seen.maybe(Connection)
-    custom = connection.custom if connection is not None else None
     reason = _by_design(connection, bad) if connection is not None else None
-    if reason is not None:
-        yield NotExamined(reason)
-        return
+    yield NotExamined(reason) if reason is not None else _evidence(found, bad, connection, wrong)
+
+
+def _evidence(found: GradientCheck, bad: list[GradientError], connection: Connection | None, wrong: float) -> Evidence:
     told = [p for p in bad if p.term is not None]
     # Gradients flow from the loss: of those that are known, the nearest to it was spoilt first.
     worst = told[-1] if told else max(bad, key=lambda p: p.relative_error)
-    yield Evidence(
+    custom = connection.custom if connection is not None else None
+    return Evidence(
         where=worst.path,
-        location=worst.location,
+        location=worst.location or _only_line(connection),
         summary=in_words(worst, bad)
         if told
         else f"the gradient of {worst.path} says {worst.analytic:.3g} where the loss really "
@@ -134,6 +136,13 @@ def _by_design(connection: Connection, bad: list[GradientError]) -> str | None:
         place = f"{certain[0].operation} at {certain[0].location}"
         return f"the graph is cut by {place}, so that gradient and derivative differ by design"
     return None
+
+
+def _only_line(connection: Connection | None) -> Location | None:
+    """Of the backward, where one alone is written by hand."""
+    if connection is None or len(connection.custom or ()) != 1 or len(connection.custom_lines) != 1:
+        return None
+    return connection.custom_lines[0]
 
 
 def _factor(error: GradientError) -> str:

@@ -3,12 +3,16 @@
 from collections.abc import Iterator
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
+from sleuth.core.observation import Step
+from sleuth.core.progress import progress_of
 from sleuth.core.stage import Confidence, Severity, Stage
 from sleuth.core.trial import InitialLoss
 
 # Networks with default initialisation start up to a quarter above guessing (a ResNet on ten classes at 2.5 to 2.9 instead
 # of 2.3). Twice as much means that the untrained model is sure of wrong answers.
 TIMES = 2.0
+# Steps that show what becomes of such a start; a short trial of our own does not.
+LONG = 200
 # Chance of the batches that were drawn: three standard deviations.
 SPREADS = 3.0
 
@@ -40,9 +44,13 @@ def initial_loss_off(seen: Seen, *, times: float = TIMES, spreads: float = SPREA
         yield NotExamined(f"guessing gives a loss of {start.expected:.3g} ({start.how}): there is nothing to compare with")
         return
     ratio = start.measured / start.expected
+    steps = seen.all(Step)
+    progress = progress_of(steps) if len(steps) >= LONG else None
     if start.measured > max(times * start.expected, start.expected + start.natural) + spreads * start.spread:
         yield Evidence(
             summary=f"the loss starts at {start.measured:.3g}, where guessing gives {start.expected:.3g} ({start.how})",
             numbers={"measured": start.measured, "expected": start.expected, "ratio": ratio},
+            # Who has come below guessing since then has undone that start.
+            severity=Severity.HINT if progress is not None and progress.works and progress.late < start.expected else None,
             strength=ratio / times,
         )

@@ -102,17 +102,20 @@ def _same(value: float | None, returned: float | None) -> bool:
 
 
 def _evidence(seen: Seen, found: list[Accumulation], parts: int) -> Evidence:
-    first = found[0].parts[0]
-    place = next((c.location for c in seen.all(Call) if c.kind == "backward" and c.location), first.location)
+    first, by_hand = found[0].parts[0], found[0].by_hand
+    # A sum by hand is divided where it is used.
+    kind = "step" if by_hand else "backward"
+    place = next((c.location for c in seen.all(Call) if c.kind == kind and c.location), first.location)
     rate = seen.one(Settings).lr
+    cure = f"Divide the sum by {parts} before the step." if by_hand else f"Divide before backward: (loss / {parts}).backward()."
     return Evidence(
         location=place,
         summary=f"each step adds up {parts} backwards of a mean {first.loss}, and each is given the loss as it is "
         f"({first.value:.4g}): the gradient is {parts} times that of their mean",
-        fix=f"Divide before backward: (loss / {parts}).backward(). The steps become {parts} times smaller; a learning rate that "
-        f"was tuned with them ({rate:g}) may then be {parts} times larger."
+        fix=f"{cure} The steps become {parts} times smaller; a learning rate that was tuned with them ({rate:g}) may then be "
+        f"{parts} times larger."
         if rate
-        else f"Divide before backward: (loss / {parts}).backward().",
+        else cure,
         numbers={"parts": parts, "value": first.value, "returned": first.returned},
         first_step=found[0].step,
         strength=float(parts),

@@ -20,7 +20,7 @@ from sleuth.core.statistics import Statistics
     title="A gradient is not a finite number",
     why="""The loss is finite, but its derivative is not: a square root at zero, a norm written by hand at zero, the unused
     branch of a where. One step writes NaN into the weights.""",
-    fix="""Use torch.linalg.norm instead of a square root of a sum of squares, add a small constant inside the root, and make
+    fix="""Keep zero out of the square root: add a small constant inside it (in torch, torch.linalg.norm does without), and make
     the unused branch of a where harmless before choosing.""",
     decided_by="the count of NaN and Inf in each parameter's gradient",
     symptoms=(

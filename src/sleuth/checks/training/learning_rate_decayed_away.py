@@ -112,7 +112,7 @@ def _evidence(seen: Seen, steps: list[Step], since: int, share: float, gone: flo
         fix="Call scheduler.step() once an epoch, after the loop over the batches; or, if it is meant for every batch, give the "
         f"schedule as many steps as the training has ({length:,})."
         if often
-        else f"Make the schedule as long as the training ({length:,} steps), or set a least rate (eta_min, min_lr).",
+        else f"Make the schedule as long as the training ({length:,} steps), or let it end at a rate above zero.",
         numbers={"largest": largest, "last": last.lr, "step": at, "share": share, "scheduler_at_every_step": often},
         series=(Series("learning rate", tuple(float(s.step) for s in steps), tuple(float(s.lr or 0) for s in steps)),),
         first_step=steps[0].step,

@@ -94,6 +94,9 @@ def _never(seen: Seen, pending: Pending, others_step: bool, least_backwards: int
     for number, backwards in pending.idle.items():
         if backwards < enough or (others_step and not ended):
             continue
+        if pending.counts.get("discarded-step"):
+            yield _discarded(seen, backwards)
+            continue
         who = f"optimiser {number}" if others_step or pending.optimisers > 1 else "the optimiser"
         yield Evidence(
             summary=f"{backwards} backwards gave gradients to what {who} holds, and it never stepped",
@@ -105,3 +108,13 @@ def _never(seen: Seen, pending: Pending, others_step: bool, least_backwards: int
             confidence=Confidence.LIKELY if others_step else None,
             strength=float(backwards),
         )
+
+
+def _discarded(seen: Seen, times: int) -> Evidence:
+    return Evidence(
+        summary=f"{times} times new weights were computed, and none were kept: every gradient was taken at the very same weights",
+        location=place_of(seen, "update"),
+        numbers={"backwards": times, "steps": 0},
+        fix="Assign what the update returns, and go on with that: params = apply_updates(params, updates).",
+        strength=float(times),
+    )

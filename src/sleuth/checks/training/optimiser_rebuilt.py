@@ -27,7 +27,8 @@ RESTARTED = ("LBFGS",)
     title="The optimiser is made anew again and again",
     why="""Adam, RMSprop and momentum remember earlier gradients; that memory sets the direction and size of every step. A new
     optimiser starts without it: its first steps are as large as the rate allows, whatever the gradients say.""",
-    fix="""Make the optimiser once, before the loop over epochs; to change its rate use a scheduler or optimizer.param_groups.""",
+    fix="""Make the optimiser once, before the loop over epochs; to change its rate use a schedule (in torch also
+    optimizer.param_groups).""",
     decided_by="how many optimisers stepped on the same parameters, one after the other",
     symptoms=(
         "loss jumps at the start of every epoch",

@@ -16,6 +16,8 @@ LEAST_STEPS = 20
 LEAST_VALUES = 16
 # Of the weight, in the median: an update that large shows in its statistics, unless it is undone.
 VISIBLE = 1e-4
+# A weight of zeros has no size to compare with.
+TINY = 1e-30
 
 # What stands for an optimiser where the user's own code writes the weights.
 BY_HAND = "ByHand"
@@ -94,7 +96,7 @@ def _stays(weight: Course) -> bool:
 
 def _moves(parts: Parts) -> bool:
     _, update, weight = parts
-    return bool((update.rms > VISIBLE * weight.rms).all())
+    return bool(np.median(update.rms / np.maximum(weight.rms, TINY)) > VISIBLE)
 
 
 def _kept(seen: Seen, kept: list[Parts], count: int, rates: list[float | None]) -> Evidence:
@@ -122,13 +124,14 @@ def _kept(seen: Seen, kept: list[Parts], count: int, rates: list[float | None]) 
 
 def _undone(undone: list[Parts], count: int) -> Evidence:
     _, update, weight = undone[0]
-    ratio = float(np.median(update.rms / weight.rms))
+    ratio = float(np.median(update.rms / np.maximum(weight.rms, TINY)))
     return Evidence(
         where=update.path,
         summary=f"each step changes {update.path} by {ratio:.1e} of its size, and before the next one it is back where it was: "
         f"at {len(weight.steps)} steps that were looked at, {len(undone)} of {count} weight matrices began with the same values",
         numbers={"layers": len(undone), "of": count, "looks": len(weight.steps), "ratio": ratio},
-        fix="Remove what writes the old weights back between the steps: a load_state_dict, copy_ or deepcopy inside the loop.",
+        fix="Remove what writes the old weights back between the steps: a load_state_dict, copy_ or deepcopy inside the loop. "
+        "Where a step returns the new weights, assign them and give them to the next one.",
         first_step=int(update.steps[0]),
         last_step=int(update.steps[-1]),
         strength=len(undone) / count,

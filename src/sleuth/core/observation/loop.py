@@ -225,3 +225,4 @@ class Accumulation(Observation):
     forwards: int
     touched: bool  # was the gradient changed between the last backward and the step?
     optimiser: int = 0
+    by_hand: bool = False  # gradients are values, and the user's own lines add them up

@@ -4,6 +4,9 @@ from dataclasses import dataclass
 
 from sleuth.core.trial.kind import Trial
 
+# A run shorter than this ended because the loss blew up.
+LEAST_STEPS = 30
+
 
 @dataclass(frozen=True)
 class StepEffect(Trial):
@@ -38,11 +41,26 @@ class Overfit(Trial):
     noise: float | None = None  # between passes over the same samples
     constant: float | None = None  # the best loss that one and the same answer for all samples could reach
     crowd: "CrowdTrial | None" = None  # for a model that has room for a few samples only
+    decay: float | None = None  # the user's weight decay, where the batch was not learned with it
+    free_losses: tuple[float, ...] = ()  # of the same steps without it
 
     def remaining(self, losses: tuple[float, ...]) -> float:
         """The share of the loss above the floor that is left at the end."""
         start, final = losses[0] - self.floor, min(losses[-5:]) - self.floor
         return final / start if start > 0 else 0.0
+
+    @property
+    def best(self) -> tuple[float, ...]:
+        """The losses of whichever rate left less, with everything else as the user set it up."""
+        return min((self.losses, self.tuned_losses or self.losses), key=self.remaining)
+
+    def still_falls(self, losses: tuple[float, ...], stands_still: float) -> bool:
+        """Did the last third of the steps gain at least this share of what was left?"""
+        if len(losses) < LEAST_STEPS:
+            return False
+        third = len(losses) // 3
+        before, after = min(losses[third : 2 * third]) - self.floor, min(losses[2 * third :]) - self.floor
+        return before > 0 and 1 - after / before > stands_still
 
 
 @dataclass(frozen=True)

@@ -79,6 +79,7 @@ class Connection(Trial):
     unused_layers: tuple[str, ...] = ()  # layers whose forward never ran
     error: str | None = None  # backward could not start: nothing needs a gradient
     custom: tuple[str, ...] | None = None  # operations with a hand-written backward; None: not looked for
+    custom_lines: tuple[Location, ...] = ()  # of those backwards, where they are known
     # Trainable numbers at work in the model that it does not know. Holders: "forward" (made at every call), "forward, plain"
     # (the same, of ones and zeros), "first call" (registered only then), "hidden" (by its name), "elsewhere". None: not
     # looked for.

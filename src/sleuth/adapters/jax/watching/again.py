@@ -13,6 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from sleuth.adapters.jax.arrays import to_numpy
+from sleuth.adapters.jax.bounds import Bounds
+from sleuth.adapters.jax.tape import Tape
 from sleuth.adapters.jax.watching.asking import Asked
 from sleuth.adapters.jax.watching.learned import Learned, is_batch
 from sleuth.adapters.jax.watching.parting import Division, divided, from_output, to_output
@@ -20,6 +22,7 @@ from sleuth.adapters.jax.watching.passing import Passing, Source
 from sleuth.adapters.jax.watching.second_form import JIT
 from sleuth.core.errors import Unsupported
 from sleuth.core.kept import Kept, Passed
+from sleuth.core.observation import OutOfRange
 from sleuth.core.subject import Parts, Subject
 
 # Numbers in all weights: larger models take too long to be trained once more at the end.
@@ -56,8 +59,16 @@ def kept(passing: Passing, optimiser: Any, asked: Asked | None = None) -> Kept |
         at_start=not reason,
         forbidden="" if small else "the model is too large to be called once more at the end",
         remarks=(reason,) if reason else (),
+        noted=() if reason else tuple(_looked_up(source.learned, base, [found for _, found in batches])),
         batch_size=_samples(train[0]),
     )
+
+
+def _looked_up(learned: Learned, base: list[Any], batches: list[dict[int, np.ndarray]]) -> Iterator[OutOfRange]:
+    tape = Tape(learned.closed)
+    weights = {tape.inputs[place]: ".".join(name) for place, name in zip(learned.weights, learned.names, strict=True)}
+    bounds = Bounds(tape, weights, [tape.inputs[place] for place in batches[0]], JIT)
+    yield from bounds.look([[found.get(place, value) for place, value in enumerate(base)] for found in batches])
 
 
 def _base(source: Source, first: list[Any]) -> list[Any]:

@@ -1,15 +1,16 @@
-"""What a second executable returns beside the user's own result: statistics, and what each row of them speaks of."""
+"""What a second executable returns beside the user's own result: statistics (or, on the host, what they are computed of), and
+what each row of them speaks of."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 
-from sleuth.adapters.jax.watching.inside import Story, Telling
+from sleuth.adapters.jax.watching import measuring
+from sleuth.adapters.jax.watching.inside import Story, Telling, spoken
 from sleuth.adapters.jax.watching.learned import Learned
 from sleuth.adapters.jax.watching.measuring import changes, measure
-from sleuth.adapters.jax.watching.naming import STATES, Path, is_weight, leaves_of, name_of, weight_places
+from sleuth.adapters.jax.watching.naming import Path, is_weight, leaves_of, name_of, weight_places
 
 GRADIENT, UPDATE = "gradient", "update"
 
@@ -46,12 +47,13 @@ class Part:
 @jax.tree_util.register_pytree_node_class
 @dataclass(frozen=True)
 class Channel:
-    """`values`: of each part the loss (or None), sizes and counts as `measuring.measure` returns them."""
+    """`values`: of each part the loss (or None), sizes and counts as `measuring.measure` returns them; or the arrays that are
+    to be measured, and None."""
 
     parts: tuple[Part, ...]
     values: tuple[Any, ...]
     lr: Any = None
-    count: Any = None  # of the steps that the optimiser remembers
+    count: Any = None  # of the steps that the optimiser remembers; a form of the step knows which input that is
     telling: Telling | None = None
     story: Story | None = None  # of what was said inside
     passed: tuple[Any, ...] = ()  # what the function was given that the first gradient is taken of
@@ -64,6 +66,11 @@ class Channel:
     def tree_unflatten(cls, static: tuple[Any, ...], children: tuple[Any, ...]) -> "Channel":
         values, lr, count, telling, passed = children
         return cls(static[0], values, lr, count, telling, static[1], passed, static[2])
+
+    def measured(self) -> "Channel":
+        """Waits for the arrays that are to be measured on the host, and lets them go."""
+        values = tuple(v if v[2] is not None else (v[0], *measuring.measure_here(v[1])) for v in self.values)
+        return replace(self, values=values, telling=None if self.telling is None else spoken(self.story, self.telling))
 
 
 @dataclass
@@ -82,7 +89,6 @@ class Collector:
         self._trace = next((t for _, leaf in inputs if (t := getattr(leaf, "_trace", None)) is not None), None)
         self._heard: list[Heard] = []
         self.lr: Any = next((leaf for path, leaf in inputs if _is_rate(path, leaf)), None)
-        self.count: Any = next((leaf for path, leaf in inputs if _is_count(path, leaf)), None)
         self._told: tuple[Story, Telling] | None = None
         self._learned: tuple[Learned, list[Any]] | None = None
         self.optimiser: Any = None  # whose updates are applied
@@ -110,10 +116,11 @@ class Collector:
     def nested(self, channel: Channel, inner: tuple[Any, ...]) -> None:
         """`inner`: the losses that an inner step returned, as the user has them."""
         for part, values, loss in zip(channel.parts, channel.values, inner, strict=True):
-            if not self._reaches([value for value in values if value is not None]):
+            if not self._reaches(jax.tree_util.tree_leaves(values)):
                 continue
             outer = Part(part.kind, part.lane, single=part.single, times=part.times)
-            self._heard.append(Heard(outer, loss, measured=values))
+            raw = values[2] is None
+            self._heard.append(Heard(outer, loss, list(values[1])) if raw else Heard(outer, loss, measured=values))
         if channel.story is not None and channel.telling is not None:
             self.inside((channel.story, channel.telling))
         if channel.learned is not None:
@@ -130,11 +137,11 @@ class Collector:
         if channel.learned is not None:
             self.learn((channel.learned, list(channel.passed)))
 
-    def channel(self, output: Any) -> Channel:
-        raw = [array for heard in self._heard for array in heard.arrays]
-        if raw:
-            # What is computed for us must not be fused into what the user computes: that could change its last bits.
-            sizes, counts = measure(jax.lax.optimization_barrier(raw))
+    def channel(self, output: Any, *, here: bool) -> Channel:
+        """`here`: the arrays are returned as they are, and measured on the host."""
+        # What is computed for us must not be fused into what the user computes: that could change its last bits.
+        raw = jax.lax.optimization_barrier([array for heard in self._heard for array in heard.arrays])
+        measured = measure(raw) if raw and not here else None
         values, begin = [], 0
         places = {id(leaf): path for path, leaf in reversed(leaves_of(output))}
         parts = tuple(replace(h.part, loss=places.get(id(h.loss)) if h.loss is not None else None) for h in self._heard)
@@ -143,13 +150,14 @@ class Collector:
                 values.append(heard.measured)
                 continue
             end = begin + len(heard.arrays)
-            values.append((heard.loss, sizes[begin:end], counts[begin:end]))
+            told = (tuple(raw[begin:end]), None) if measured is None else tuple(rows[begin:end] for rows in measured)
+            values.append((heard.loss, *told))
             begin = end
         if not parts:
             return Channel(parts, tuple(values))
         story, telling = (None, None) if self._told is None else self._told
         known, passed = (None, []) if self._learned is None else self._learned
-        return Channel(parts, tuple(values), self.lr, self.count, telling, story, tuple(passed), known)
+        return Channel(parts, tuple(values), self.lr, None, telling, story, tuple(passed), known)
 
     def _reaches(self, leaves: list[Any]) -> bool:
         """Of this very trace, or plain values."""
@@ -171,12 +179,6 @@ def lane_of(tree: Any) -> tuple[Lane, list[Any], list[bool]]:
 
 def _like(lane: Lane) -> list[Any]:
     return [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in zip(lane.shapes, lane.dtypes, strict=True)]
-
-
-def _is_count(path: Path, leaf: Any) -> bool:
-    """As the states of optax keep it. Flax NNX hands leaves on without their names; its own counts are unsigned."""
-    whole = getattr(leaf, "shape", None) == () and leaf.dtype == jnp.int32
-    return whole and (name_of(path)[-1] == "count" or STATES in name_of(path))
 
 
 def _is_rate(path: Path, leaf: Any) -> bool:

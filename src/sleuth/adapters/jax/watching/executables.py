@@ -1,12 +1,16 @@
 """A compiled function of the user's, twice: as it is, and one that returns statistics as well."""
 
+import contextlib
 import functools
 import types
+import weakref
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import jax
 
+from sleuth.adapters.jax.watching import measuring
 from sleuth.adapters.jax.watching.channel import Channel, Collector, Part
 from sleuth.adapters.jax.watching.hearing import HEARING
 from sleuth.adapters.jax.watching.naming import leaves_of, pick
@@ -17,6 +21,10 @@ if TYPE_CHECKING:
 
 # Batches of another shape come once an epoch: nothing is compiled for them unless they stay.
 PATIENCE = 8
+NO_GRADIENT = "no gradient was met in it"
+
+# Functions in which gradients were met: JAX keeps what it has traced, and a second `jit` of one may not call it again.
+_LEARNERS: weakref.WeakSet[Any] = weakref.WeakSet()
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 Call = Callable[["Compiled", tuple[Any, ...], dict[str, Any]], Any]
@@ -33,6 +41,9 @@ class Compiled:
         self.fun = fun
         self.options = dict(options)
         self.has_parts = False  # gradients or updates were met in it
+        self.is_learner = _is_learner(fun)
+        # JAX will not trace it again, and so it says nothing of itself.
+        self.is_known = self.is_learner or bool(getattr(plain, "_cache_size", int)())
         self.parts: tuple[Part, ...] = ()
         self.order: dict[Part, list[int]] = {}  # of the weights, as the model uses them
         self.silent: str | None = None  # why it has nothing to tell
@@ -81,6 +92,13 @@ class Compiled:
         collector.nested(channel, losses)
         return output
 
+    def look_into(self, given: Arguments) -> None:
+        """Of a function that was compiled before anybody listened: are gradients met in it?"""
+        self.is_known = False
+        self.has_parts = self._prepare(given)
+        if self.silent == NO_GRADIENT:
+            self.silent = None
+
     def is_ready(self, given: Arguments) -> bool:
         """May this call be looked at? The first time, the second form is traced, before anything is at stake."""
         if self._signature(given) in self._forms:
@@ -100,7 +118,9 @@ class Compiled:
         form = self.form_for(given)
         if form is None or form.look is None:
             self.runs_combined = True
-            return self.told(*args, **kwargs)
+            count = None if form is None else form.counted(given)
+            output, told = self.told(*args, **kwargs)
+            return output, replace(told.measured(), count=count)
         channel = self._look(form, given)  # first: the plain one may take the memory of its arguments
         return self.plain(*args, **kwargs), channel
 
@@ -114,7 +134,7 @@ class Compiled:
 
     def _look(self, form: SecondForm, given: Arguments) -> Channel | None:
         try:
-            return form.look(given) if form.look is not None else None
+            return form.look(given).measured() if form.look is not None else None
         except Exception as error:  # where the user lets JAX raise at NaN, the plain one raises too
             self.silent = f"its second form could not be run: {_first_line(error)}"
             return None
@@ -129,9 +149,11 @@ class Compiled:
             self.silent = f"its second form could not be traced: {_first_line(error)}"
             return False
         if not form.parts:
-            self.silent = None if self._forms else "no gradient was met in it"
+            self.silent = None if self._forms else NO_GRADIENT
             return False
         self.parts, self.order, self.owners = form.parts, form.order, []
+        with contextlib.suppress(TypeError):  # not everything that can be called can be held so
+            _LEARNERS.add(self.fun)
         self._forms[self._signature(given)] = form
         return True
 
@@ -161,11 +183,18 @@ class Compiled:
             try:
                 output = fun(*args, **kwargs)
                 self.optimiser = collector.optimiser or self.optimiser
-                return output, collector.channel(output)
+                return output, collector.channel(output, here=measuring.on_host())
             finally:
                 HEARING.collector, HEARING.marked = outer, marked
 
         return collecting
+
+
+def _is_learner(fun: Any) -> bool:
+    try:
+        return fun in _LEARNERS
+    except TypeError:
+        return False
 
 
 def _kind(leaf: Any, dynamic: bool) -> Any:

@@ -10,6 +10,7 @@ import jax
 from sleuth.adapters.jax.watching.channel import GRADIENT, Channel, Lane, Part
 from sleuth.adapters.jax.watching.executables import Arguments, Compiled, leaf_at
 from sleuth.adapters.jax.watching.hearing import HEARING
+from sleuth.adapters.jax.watching.layer_places import inherit
 from sleuth.adapters.jax.watching.measuring import measure_changes, measure_now
 from sleuth.adapters.jax.watching.naming import users_line
 from sleuth.adapters.jax.watching.passing import Taken
@@ -25,6 +26,9 @@ COMBINED = (
     "the step has effects (a print, a callback), so steps that are looked at run a form of it that returns statistics as well: "
     "XLA does not promise that its last bits are the same"
 )
+# Frames are searched for the optimiser of updates that are applied at once, and only so often. A gradient that is compiled is
+# known from its second call on.
+FIRST_STEPS = 4
 
 
 class Discoverer(Protocol):
@@ -86,7 +90,11 @@ class Hub:
         if HEARING.collector is not None:
             return step.within(args, kwargs, HEARING.collector)
         if not _is_clean():
+            if step.is_learner and HEARING.marked is not None:
+                HEARING.marked.has_parts = True
             return step.plain(*args, **kwargs)
+        if step.is_known:
+            step.look_into((args, kwargs))
         if step.has_parts:
             return self._listen(step, (args, kwargs))
         outer, HEARING.marked = HEARING.marked, step
@@ -149,6 +157,7 @@ class Hub:
     def _find_owners(self, step: Compiled, given: Arguments) -> None:
         step.owners = []
         for part in step.parts:  # in their order: an update belongs to whoever has the gradient
+            inherit(_weights(part, step.first_given), _weights(part, given))
             owner = self.owner(part, _weights(part, given), step.optimiser)
             if owner is not None and part.is_gradient:
                 owner.begin(part.lane, step.order[part])
@@ -236,8 +245,9 @@ class Hub:
     def eager_update(self, lane: Lane, before: list[Any], after: list[Any], optimiser: Callable[[], Any] = lambda: None) -> None:
         owner = next((w for w in self.watchers if w.knows(lane)), None)
         if owner is not None:
-            if owner.optimiser is None and owner.steps == 0:
+            if owner.optimiser is None and owner.steps < FIRST_STEPS:
                 owner.optimiser = optimiser()
+            owner.updated(lane, before)
             owner.update(lane, measure_changes(before, after) if owner.is_looking(lane) else None)
 
     def speak_up(self) -> None:

@@ -8,14 +8,16 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.extend.core import jaxpr_as_fun
 
+from sleuth.adapters.jax.arrays import to_numpy
 from sleuth.adapters.jax.loss_calls import producer, word
 from sleuth.adapters.jax.marking import Marks
 from sleuth.adapters.jax.operations import Made, Operations
 from sleuth.adapters.jax.tape import Tape
+from sleuth.adapters.jax.watching import measuring
 from sleuth.adapters.jax.watching.learned import Learned, learned
-from sleuth.adapters.jax.watching.measuring import measure
 from sleuth.adapters.jax.words import LOSSES
 from sleuth.core.activation import ENDS
 from sleuth.core.location import Location
@@ -97,10 +99,7 @@ class Inside:
         named = _named(noted)
         units = [(path, m) for path, m in named if m.activation and len(m.operation.shape) >= 2]
         arrays = [values[m.slot] for _, m in named]
-        sizes, counts = measure(jax.lax.optimization_barrier(arrays)) if arrays else (None, None)
-        elements = jnp.asarray([a.size for a in arrays], jnp.int32)
-        spoken = [_units(values[m.slot], m.activation) for _, m in units]
-        telling: Telling = {"elements": elements, "sizes": sizes, "counts": counts, "units": spoken}
+        telling = _measured(arrays, [(values[m.slot], m.activation) for _, m in units])
         story = Story(
             tuple(path for path, _ in named),
             tuple((path, m.activation, int(m.operation.shape[0])) for path, m in units),
@@ -164,11 +163,32 @@ def _maker(found: Operations, values: list[Any], scores: Any) -> tuple[str | Non
     return (None, None) if made is None else (word(made), made.operation.location)
 
 
-def _units(values: Any, activation: str) -> tuple[Any, ...]:
+def _measured(arrays: list[Any], units: list[tuple[Any, str]]) -> Telling:
+    arrays = jax.lax.optimization_barrier(arrays)
+    if measuring.on_host():
+        return {"arrays": arrays}
+    sizes, counts = measuring.measure(arrays) if arrays else (None, None)
+    elements = jnp.asarray([a.size for a in arrays], jnp.int32)
+    return {"elements": elements, "sizes": sizes, "counts": counts, "units": [_units(jnp, *unit) for unit in units]}
+
+
+def spoken(story: Story | None, telling: Telling) -> Telling:
+    """With what is measured on the host in place of the arrays themselves."""
+    if story is None or "arrays" not in telling:
+        return telling
+    rest = {key: value for key, value in telling.items() if key != "arrays"}
+    arrays = [to_numpy(a) for a in telling["arrays"]]
+    sizes, counts = measuring.measure_here(arrays)
+    units = [_units(np, arrays[story.layers.index(path)], activation) for path, activation, _ in story.units]
+    return {**rest, "elements": [a.size for a in arrays], "sizes": sizes, "counts": counts, "units": units}
+
+
+def _units(of: Any, values: Any, activation: str) -> tuple[Any, ...]:
+    """`of`: NumPy, or JAX's."""
     columns = values.reshape(-1, values.shape[-1])
-    low, high = ENDS.get(activation, (-jnp.inf, jnp.inf))
-    pinned = jnp.mean((columns <= low) | (columns >= high))
-    return jnp.count_nonzero(columns, axis=0), columns.min(0), columns.max(0), pinned
+    low, high = ENDS.get(activation, (-of.inf, of.inf))
+    pinned = of.mean((columns <= low) | (columns >= high))
+    return of.count_nonzero(columns, axis=0), columns.min(0), columns.max(0), pinned
 
 
 def _same(tree: Any, mark: bool) -> Any:

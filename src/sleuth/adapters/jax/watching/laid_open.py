@@ -4,6 +4,9 @@ from typing import Any
 
 from jax.extend.core import ClosedJaxpr, Literal, Var
 
+from sleuth.adapters.jax.tape import known_function
+from sleuth.core.place import is_users
+
 COMPILED = ("jit", "pjit", "closed_call", "core_call")
 INNER = ("jaxpr", "call_jaxpr")
 
@@ -23,8 +26,11 @@ def closed_of(jaxpr: Any, inputs: list[Any], equations: list[Any], outputs: list
     return ClosedJaxpr(jaxpr.replace(constvars=[], invars=inputs, eqns=equations, outvars=outputs, debug_info=names), consts=[])
 
 
-def _opened(jaxpr: Any, env: dict[Any, Any]) -> Any:
+def _opened(jaxpr: Any, env: dict[Any, Any], around: Any = None) -> Any:
+    """`around`: the traceback of the call that it stands in."""
     for equation in jaxpr.eqns:
+        if around is not None and not _tells_where(equation.source_info.traceback):
+            equation = equation.replace(source_info=equation.source_info.replace(traceback=around))
         inputs = [_atom(env, var) for var in equation.invars]
         inner = _inner(equation)
         if inner is None:
@@ -33,9 +39,15 @@ def _opened(jaxpr: Any, env: dict[Any, Any]) -> Any:
             yield equation.replace(invars=inputs, outvars=made)
             continue
         within = dict(zip(inner.invars, inputs, strict=True))
-        yield from _opened(inner, within)
+        yield from _opened(inner, within, equation.source_info.traceback)
         for var, result in zip(equation.outvars, inner.outvars, strict=True):
             env[var] = _atom(within, result)
+
+
+def _tells_where(traceback: Any) -> bool:
+    """A function that JAX has compiled before is no part of the user's line any more; a known one is told by its own name."""
+    frames = () if traceback is None else traceback.frames
+    return any(is_users(frame.file_name) or known_function(frame.function_name) for frame in frames)
 
 
 def _inner(equation: Any) -> Any:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from types import FrameType, FunctionType
 from typing import Any
 
-from sleuth.adapters.jax.optimising import DEPTH, _cells, _makers, transformation
+from sleuth.adapters.jax.optimising import _cells, makers, transformation
 from sleuth.adapters.jax.watching.naming import users_line
 from sleuth.core.location import Location
 from sleuth.core.place import is_users
@@ -65,7 +65,7 @@ def scheduled_at(optimiser: Any) -> Location | None:
 
 
 def _schedules(tx: Any) -> Iterator[FunctionType]:
-    for maker, cells in _makers(tx.update, DEPTH):
+    for maker, cells in makers(tx.update):
         if maker == "scale_by_schedule":
             yield from _behind(cells.get("step_size_fn"))
 

@@ -9,6 +9,7 @@ from typing import Any
 import jax
 
 from sleuth.adapters.jax.nnx_form import MODES, NnxForm
+from sleuth.adapters.jax.watching.mode_places import Switched
 from sleuth.adapters.jax.words import family_of
 from sleuth.core.observation import Modes, Observation, Phase
 
@@ -31,6 +32,7 @@ class Switches:
         self.paths = tuple(path for path, _, _ in found)
         self.families = {path: family_of(module) for path, module, _ in found}
         self._switches = [(module, word) for _, module, word in found]
+        self.switched = Switched(model)
         self._weight = next((v for v in jax.tree.leaves(model, is_leaf=lambda x: isinstance(x, nnx.Param)) if _is(nnx, v)), None)
 
     def read(self) -> Active:
@@ -80,6 +82,7 @@ class ModeNotes:
         return FORWARD if any(active) or not active else IN_EVAL, "backward", "step"
 
     def trained(self, step: int, active: Active) -> Iterator[Observation]:
+        yield from self._switches.switched.calls(step)
         yield from self._modes(step, active, graph=True)
 
     def validated(self, step: int, validation: Validation, *, last: bool) -> Iterator[Observation]:

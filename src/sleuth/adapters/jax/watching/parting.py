@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax.numpy as jnp
-from jax.extend.core import Literal, jaxpr_as_fun
+from jax.extend.core import Literal
 
-from sleuth.adapters.jax.tape import _known
+from sleuth.adapters.jax.tape import known_function
 from sleuth.adapters.jax.watching.laid_open import closed_of
+from sleuth.adapters.jax.watching.widening import widening
 from sleuth.adapters.jax.words import LOSSES
 
 # They bring an answer into the form of what it is compared with.
@@ -121,7 +122,7 @@ def _compares(flow: Flow, at: int) -> bool:
 
 def _is_loss(equation: Any) -> bool:
     trace = equation.source_info.traceback
-    names = (_known(frame.function_name) for frame in (trace.frames if trace else ()))
+    names = (known_function(frame.function_name) for frame in (trace.frames if trace else ()))
     return any(name in LOSSES for name in names if name)
 
 
@@ -144,7 +145,7 @@ def variables(atoms: Iterable[Any]) -> list[Any]:
 def to_output(jaxpr: Any, division: Division) -> Any:
     """The model: of all inputs of the function."""
     kept = _behind(jaxpr, [division.output])
-    return jaxpr_as_fun(closed_of(jaxpr, list(jaxpr.invars), [jaxpr.eqns[at] for at in sorted(kept)], [division.output]))
+    return widening(closed_of(jaxpr, list(jaxpr.invars), [jaxpr.eqns[at] for at in sorted(kept)], [division.output]))
 
 
 def from_output(jaxpr: Any, division: Division) -> tuple[Any, set[int]]:
@@ -154,4 +155,4 @@ def from_output(jaxpr: Any, division: Division) -> tuple[Any, set[int]]:
     used = {v for equation in equations for v in variables(equation.invars)}
     needed = {place for place, var in enumerate(jaxpr.invars) if var in used}
     closed = closed_of(jaxpr, [division.output, *jaxpr.invars], equations, [jaxpr.outvars[0]])
-    return jaxpr_as_fun(closed), needed
+    return widening(closed), needed

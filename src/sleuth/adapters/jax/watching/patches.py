@@ -9,8 +9,9 @@ import jax
 
 from sleuth.adapters.jax.watching.executables import Compiled
 from sleuth.adapters.jax.watching.hearing import make_apply_updates, make_grad, make_value_and_grad, make_vjp
-from sleuth.adapters.jax.watching.layer_places import make_construction
+from sleuth.adapters.jax.watching.layer_places import make_construction, make_value_construction
 from sleuth.adapters.jax.watching.makers import make_maker, makers_in
+from sleuth.adapters.jax.watching.mode_places import SWITCHES, make_switch
 from sleuth.adapters.jax.watching.models import make_init
 from sleuth.adapters.jax.watching.scanning import make_scan
 from sleuth.core.importing import forget, when_imported
@@ -44,9 +45,10 @@ class Patches:
         if INSIDE is not None and hasattr(INSIDE, "vjp"):
             self._replace(INSIDE, "vjp", make_vjp(INSIDE.vjp, self._hub))
         for name in UPDATING:
-            self._waiting.append(when_imported(name, functools.partial(self._update, name)))
-        self._waiting.append(when_imported("optax", self._makers))
-        self._waiting.append(when_imported("flax.nnx", self._models))
+            self._when(name, functools.partial(self._update, name))
+        self._when("optax", self._makers)
+        self._when("flax.nnx", self._models)
+        self._when("equinox", self._values)
 
     def close(self) -> None:
         while self._waiting:
@@ -54,6 +56,15 @@ class Patches:
                 forget(waiting)
         while self._undo:
             self._undo.pop()()
+
+    def _when(self, name: str, act: Callable[[], None]) -> None:
+        def heard() -> None:
+            try:
+                act()
+            except Exception as error:  # in the middle of an import of the user's
+                self._hub.failed(error)
+
+        self._waiting.append(when_imported(name, heard))
 
     def _update(self, name: str) -> None:
         module = sys.modules.get(name)
@@ -69,10 +80,20 @@ class Patches:
         kind = getattr(sys.modules.get("flax.nnx"), "Optimizer", None)
         if kind is not None:
             self._replace(kind, "__init__", make_init(kind.__init__))
-            above = type(sys.modules["flax.nnx"].Module).__mro__
-            classes = next((c for c in above if "__call__" in vars(c) and c.__module__.startswith("flax.")), None)
-            if classes is not None:
-                self._replace(classes, "__call__", make_construction(classes.__call__))
+            module = sys.modules["flax.nnx"].Module
+            self._construct(module, "flax.", make_construction)
+            for name in SWITCHES:
+                self._replace(module, name, make_switch(getattr(module, name), name))
+
+    def _values(self) -> None:
+        kind = getattr(sys.modules.get("equinox"), "Module", None)
+        if kind is not None:
+            self._construct(kind, "equinox.", make_value_construction)
+
+    def _construct(self, kind: Any, package: str, make: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
+        classes = next((c for c in type(kind).__mro__ if "__call__" in vars(c) and c.__module__.startswith(package)), None)
+        if classes is not None:
+            self._replace(classes, "__call__", make(classes.__call__))
 
     def _replace(self, module: Any, name: str, ours: Any) -> None:
         plain = getattr(module, name)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sleuth.adapters.jax.watching.channel import Lane
+from sleuth.adapters.jax.watching.discarded import Discarded
 from sleuth.adapters.jax.watching.inside import Story, Telling
 from sleuth.adapters.jax.watching.measuring import table
 from sleuth.adapters.jax.watching.modes import Active, Validation
@@ -55,6 +56,7 @@ class Track:
     look: Look | None = None
     held: list[Any] | None = None  # the weights of a step that was looked at, until the next one shows what became of them
     hears_updates: bool = False
+    discarded: Discarded = field(default_factory=Discarded)
 
 
 def observations(

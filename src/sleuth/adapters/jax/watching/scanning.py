@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,9 @@ def make_scan(plain: Callable[..., Any]) -> Callable[..., Any]:
             try:
                 result = f(carry, x)
                 outer.optimiser = outer.optimiser or inner.optimiser
-                return result[0], (result[1], inner.channel(result))
+                # Every round's: what is measured on the device is small. What was said inside has nobody to listen.
+                channel = replace(inner.channel(result, here=False), telling=None, story=None)
+                return result[0], (result[1], channel)
             finally:
                 HEARING.collector = outer
 

@@ -21,9 +21,12 @@ class Unused:
             # What has become NaN has moved as well.
             self._moved |= bool(np.any(observation.table[:, COUNT] != observation.table[:, ZEROS]))
 
-    def at_the_end(self, steps: int, *, updated: bool) -> Iterator[Observation]:
-        """`updated`: updates were heard, whatever became of them."""
-        if self._looks and not self._moved and not updated:
+    def at_the_end(self, steps: int, *, updated: bool, discarded: int = 0) -> Iterator[Observation]:
+        """`updated`: updates were heard, whatever became of them; `discarded`: so many, and none of them was kept."""
+        if discarded:
+            counts = {"backward": steps, "discarded-step": discarded}
+            yield Pending(0, ("forward", "backward", "discarded-step"), counts, optimisers=1, idle={0: discarded})
+        elif self._looks and not self._moved and not updated:
             yield Pending(0, ("forward", "backward"), {"backward": steps}, optimisers=1, idle={0: steps})
         elif self._moved:
             yield Pending(steps, (), optimisers=1)

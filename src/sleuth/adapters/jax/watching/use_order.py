@@ -31,7 +31,7 @@ def _uses(jaxpr: Any, weights: Mapping[Any, int]) -> Iterator[tuple[int, str]]:
         carried = {i: known[v] for i, v in enumerate(equation.invars) if _is_known(v, known)}
         if not carried:
             continue
-        inner = _inner(equation)
+        inner = inner_of(equation)
         if inner is not None and len(inner.invars) == len(equation.invars):
             yield from _uses(inner, {inner.invars[i]: number for i, number in carried.items()})
         elif equation.primitive.name in FORMS:
@@ -43,10 +43,15 @@ def _uses(jaxpr: Any, weights: Mapping[Any, int]) -> Iterator[tuple[int, str]]:
 
 
 def _is_known(variable: Any, known: Mapping[Any, int]) -> bool:
-    return not hasattr(variable, "val") and variable in known  # a literal has a value and no hash
+    return not is_literal(variable) and variable in known
 
 
-def _inner(equation: Any) -> Any:
+def is_literal(variable: Any) -> bool:
+    """Those have a value, and no hash."""
+    return hasattr(variable, "val")
+
+
+def inner_of(equation: Any) -> Any:
     for word in ("jaxpr", "call_jaxpr", "fun_jaxpr"):
         found = equation.params.get(word)
         if found is not None:

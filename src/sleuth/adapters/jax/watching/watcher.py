@@ -47,6 +47,8 @@ class Watcher:
         self.rounds = self._round = 0  # of a loop inside the compiled step, each a step of the training
         self._round_seconds = 0.0
         self._validated: set[str] = set()  # kinds of validation whose line is known
+        self._located = False  # the line that applies updates is known
+        self.discarded = 0  # updates, where not one was kept; known at the end
         self.born = self._began = time.perf_counter()
 
     @property
@@ -93,6 +95,7 @@ class Watcher:
         channel: Channel | None = None,
     ) -> None:
         track = self._tracks[lane]
+        track.discarded.taken(weights)
         if track.gradients and not track.hears_updates:
             self._step_ended(track, weights if track.held is not None else None)
         track.gradients += 1
@@ -118,6 +121,16 @@ class Watcher:
         if track.look is not None:
             track.look.update = measured
         self._step_ended(track, None)
+
+    def updated(self, lane: Lane, before: list[Any]) -> None:
+        """By a call of its own, whose result may be kept or not."""
+        track = self._track(lane)
+        if track is None:
+            return
+        track.discarded.updated(before)
+        if not self._located:
+            self._located = True
+            self.tripwire.found.append(Call("update", self.steps, users_line()))
 
     def called(self, arguments: Any) -> None:
         """A compiled function that takes no gradient: with the model among its arguments it is a validation."""
@@ -160,6 +173,8 @@ class Watcher:
         for track in self._tracks.values():
             if track.gradients:
                 self._step_ended(track, None)
+        heard = [t.discarded for t in self._tracks.values() if t.discarded.times or t.discarded.kept]
+        self.discarded = sum(d.times for d in heard) if all(d.always for d in heard) else 0
         self.tripwire.close(self.steps)
         self._tracks.clear()
 

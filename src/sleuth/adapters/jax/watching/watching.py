@@ -221,7 +221,7 @@ class JaxWatching(Watching):
         self._ended = True
         if self._modes is not None and self.watcher.validation is not None:
             yield from self._modes.validated(self.steps, self.watcher.validation, last=True)
-        yield from self._unused.at_the_end(self.steps, updated=self.watcher.hears_updates)
+        yield from self._unused.at_the_end(self.steps, updated=self.watcher.hears_updates, discarded=self.watcher.discarded)
 
     def _observed(self, made: Iterable[Observation]) -> list[Observation]:
         """Whatever goes wrong in one step's notes, the next step's are wanted."""

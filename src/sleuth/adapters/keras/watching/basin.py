@@ -60,10 +60,8 @@ def size_of(tree: Any) -> int:
 
 
 def parts_of(x: Any, y: Any, *, first: bool) -> Parts | None:
-    """Copies, since whoever made the batch may write over it. None: too large for a single sample, or not of numbers. Several
-    targets are none: nobody can tell them from inputs any more."""
-    target = y if backend.is_array(y) else None
-    arrays = [a for _, a in leaves((x, target), backend.is_array)]
+    """Copies, since whoever made the batch may write over it. None: too large for a single sample, or not of numbers."""
+    arrays = [a for _, a in leaves((x, y), backend.is_array)]
     if not arrays or any(_kind(a) not in "fiub" for a in arrays):
         return None
     size, most = sum(_bytes(a) for a in arrays), MOST_FIRST_BYTES if first else MOST_BATCH_BYTES
@@ -73,7 +71,7 @@ def parts_of(x: Any, y: Any, *, first: bool) -> Parts | None:
         rows = lengths.pop() * most // size if len(lengths) == 1 else 0
         if not rows:
             return None
-    given, wanted = map_arrays((x, target), lambda a: np.array(backend.values(a if rows is None else a[:rows])), backend.is_array)
+    given, wanted = map_arrays((x, y), lambda a: np.array(backend.values(a if rows is None else a[:rows])), backend.is_array)
     return Parts(given, wanted, (given, wanted))
 
 

@@ -32,6 +32,15 @@ class Calls:
     def backwards(self) -> int:
         return self._counts["backward"]
 
+    @property
+    def heard_backward(self) -> bool:
+        """Since the last step."""
+        return bool(self._fresh or self._erased)
+
+    @property
+    def erased(self) -> bool:
+        return bool(self._erased)
+
     def note(self, kind: str) -> None:
         self._counts[kind] += 1
         if not self._order or self._order[-1] != kind:
@@ -55,6 +64,14 @@ class Calls:
         self.note("zero_grad")
         self._erased += self._fresh
         self._fresh, self._used = 0, False
+
+    def nothing_left(self) -> None:
+        """What the last step has used is gone, whoever has cleared it."""
+        self._used = False
+
+    def given_all_the_same(self) -> None:
+        """Whoever cleared the gradients had taken hold of them before."""
+        self._fresh, self._erased = self._fresh + self._erased, 0
 
     def differentiated(self) -> None:
         """Where gradients are values, nothing is left of those of earlier steps."""

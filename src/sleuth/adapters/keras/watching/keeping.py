@@ -8,6 +8,7 @@ import keras
 import numpy as np
 
 from sleuth.adapters.keras import backend
+from sleuth.adapters.keras.anatomy import layers
 from sleuth.adapters.keras.bench import held_by, open_bench
 from sleuth.adapters.keras.copying import copied
 from sleuth.adapters.keras.patching import replaced
@@ -36,6 +37,7 @@ class Keeper:
     def __init__(self, model: Any, fed: Fed, step: Callable[[], int]) -> None:
         self._model, self._fed, self._step = model, fed, step
         self._start: list[np.ndarray] | None = None
+        self._learning: list[bool] = []  # of the model and each of its layers: could it be trained then?
         self._optimiser: Any = None
         self._is_small = True
         self._train = Basin(MOST_BYTES)
@@ -54,6 +56,7 @@ class Keeper:
         self._is_small = sum(int(np.prod(v.shape)) * 4 for v in variables) <= MOST_BYTES_OF_WEIGHTS
         if self._is_small:
             self._start, self._optimiser = [np.array(backend.values(v)) for v in variables], optimiser
+            self._learning = [bool(part.trainable) for part in _parts(self._model)]
 
     def trained_on(self, data: Any) -> None:
         place = self._train.wants()
@@ -139,6 +142,7 @@ class Keeper:
             at_start=not reason,
             forbidden=forbidden,
             remarks=(reason,) if reason else (),
+            compiles=backend.name() == "jax",
         )
 
     def _as_at_first(self) -> Subject | None:
@@ -148,9 +152,16 @@ class Keeper:
             if self._start is None or [tuple(v.shape) for v in variables] != [a.shape for a in self._start]:
                 return None
             assign(variables, self._start)
+            self._thaw(fresh)
         except Exception:  # a model may hold what cannot be copied
             return None
         return Subject(fresh, None, optimizer=optimiser)
+
+    def _thaw(self, fresh: Any) -> None:
+        """What a script freezes afterwards was learning then. A holder comes before what it holds, for which it decides too."""
+        for part, was in zip(_parts(fresh), self._learning, strict=True):
+            if part.trainable != was:
+                part.trainable = was
 
     def _obstacle(self, subject: Subject | None, first: Passed) -> str:
         """Why experiments with what was put together would tell of another training than the script's."""
@@ -192,6 +203,10 @@ def _heard(iterator: Any, tell: Callable[[Any], None]) -> Iterator[Any]:
     for data in iterator:
         tell(data)
         yield data
+
+
+def _parts(model: Any) -> list[Any]:
+    return [model, *(layer for _, layer in layers(model))]
 
 
 def _variables(model: Any, optimiser: Any) -> list[Any]:

@@ -11,8 +11,10 @@ import torch
 from keras.src.optimizers.base_optimizer import BaseOptimizer
 
 from sleuth.adapters.keras import backend
+from sleuth.adapters.keras.describing import rate_of
 from sleuth.adapters.keras.hearing import Hearing
 from sleuth.adapters.keras.patching import replaced
+from sleuth.adapters.keras.watching.leftovers import Leftovers, has_values
 from sleuth.adapters.keras.watching.modes import ModeHearing
 from sleuth.adapters.keras.watching.record import Look
 from sleuth.core.errors import Stopped, Violated
@@ -33,6 +35,7 @@ class TorchStep:
         self._latest: Any = None  # the optimiser that stepped last, and is known to be this model's
         self._own = 0.0
         self._compiled = False
+        self._leftovers = Leftovers()
 
     @contextmanager
     def listening(self) -> Iterator[None]:
@@ -87,6 +90,8 @@ class TorchStep:
                 self._losses.append(loss.detach())
             elif self._watching.calls.heard_forward:
                 self._losses.append(loss.detach())
+                if not self._watching.calls.heard_backward and not self._leftovers.are_there:
+                    self._watching.calls.nothing_left()
                 self._watching.calls.backward()
             return plain(loss, *args, **kwargs)
 
@@ -115,6 +120,8 @@ class TorchStep:
             grads = list(grads)
             began = time.perf_counter()
             self._listened.close()
+            if self._watching.calls.erased and has_values(grads):
+                self._watching.calls.given_all_the_same()
             scale = self._scale(optimiser)
             self._watching.optimisers.meet(optimiser)
             self._watching.given.note(variables)
@@ -145,6 +152,7 @@ class TorchStep:
         watching.given.note(variables)
         result = self._applied(plain, optimiser, grads, variables)
         losses, self._losses = self._losses, []
+        self._leftovers.note(variables)
         watching.ended(losses, None, 0.0, optimiser, variables, scale=scale)
         return result
 
@@ -152,6 +160,7 @@ class TorchStep:
         began = time.perf_counter()
         look = self._look(before, found, scale) if self._hearing is not None else None
         losses, self._losses, self._hearing = self._losses, [], None
+        self._leftovers.note(variables)
         own, self._own = self._own, 0.0
         self._watching.ended(losses, look, own + time.perf_counter() - began, optimiser, variables, scale=scale)
 
@@ -196,7 +205,7 @@ class TorchStep:
     def _look(self, before: list[np.ndarray], found: Any, scale: float) -> Look | None:
         watching = self._watching
         try:
-            watching.read_rate()
+            watching.read_rate(rate_of(self._latest))
             variables = watching.model.trainable_variables
             order = watching.order()
             gradients = [found.get(id(variables[i])) for i in order] if found else None

@@ -1,7 +1,6 @@
 """One watch of a Keras training."""
 
 import contextlib
-import math
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -9,16 +8,15 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
-import keras
-import numpy as np
-
 from sleuth.adapters.keras import backend, crash
 from sleuth.adapters.keras.anatomy import trainable
 from sleuth.adapters.keras.describing import describe, rate_of, settings
-from sleuth.adapters.keras.patching import replaced
 from sleuth.adapters.keras.places import compiled_at, noted
+from sleuth.adapters.keras.watching import entrances
+from sleuth.adapters.keras.watching.alarms import Alarms
 from sleuth.adapters.keras.watching.batches import Batches, Described
 from sleuth.adapters.keras.watching.calls import Calls
+from sleuth.adapters.keras.watching.epochs import evaluations
 from sleuth.adapters.keras.watching.feeding import Fed
 from sleuth.adapters.keras.watching.keeping import Keeper
 from sleuth.adapters.keras.watching.lines import Lines
@@ -26,16 +24,14 @@ from sleuth.adapters.keras.watching.memory import Readings
 from sleuth.adapters.keras.watching.modes import ModeHearing
 from sleuth.adapters.keras.watching.optimisers import Given, Optimisers
 from sleuth.adapters.keras.watching.pace import Pace, Vigil
-from sleuth.adapters.keras.watching.record import Look, Record, number
+from sleuth.adapters.keras.watching.record import Look, Record
+from sleuth.adapters.keras.watching.waiting import Waiting
 from sleuth.core.adapter import Watching
-from sleuth.core.guard import Alarm, Guard
+from sleuth.core.guard import Guard
 from sleuth.core.kept import Kept
-from sleuth.core.observation import Evaluation, Modes, NotFinite, Observation, Split
+from sleuth.core.observation import Modes, Observation
 from sleuth.core.subject import Subject
 
-# Steps that may wait. Looks hold copies of all weights: fewer of those.
-MOST_WAITING = 4096
-MOST_BYTES_WAITING = 256 << 20
 OURS = "__sleuth_watched__"
 
 
@@ -58,12 +54,13 @@ class KerasWatching(Watching):
         self.own_seconds, self.steps, self.looks, self.dropped = 0.0, 0, 0, 0
         self.trouble, self.remarks = None, ()
         self.is_weighted = False  # the training's loss counts samples differently: validation is not to be compared with it
-        self._waiting: deque[Record | Described | Observation] = deque()
-        self._bytes = 0
+        self._queue = Waiting()
+        self._waiting: deque[Any] = self._queue.notes
         self._lr: float | None = None
-        self.calls = Calls(self._waiting, lambda: self.steps)  # type: ignore[arg-type]
-        self._fed, self._memory, self.optimisers = Fed(), Readings(self._waiting), Optimisers(model)  # type: ignore[arg-type]
-        self._batches, self.lines = Batches(), Lines(model, self._waiting, lambda: self.steps)  # type: ignore[arg-type]
+        self.calls = Calls(self._waiting, lambda: self.steps)
+        self._fed, self._memory, self.optimisers = Fed(), Readings(self._waiting), Optimisers(model)
+        self._batches, self.lines = Batches(), Lines(model, self._waiting, lambda: self.steps)
+        self._alarms = Alarms(model, self.guard, lambda: self.steps)
         self.given = Given(model)
         self._keeper = Keeper(model, self._fed, lambda: self.steps) if keeps else None
         self._mode: Modes | None = None
@@ -78,36 +75,7 @@ class KerasWatching(Watching):
 
     def open(self) -> None:
         self._open = True
-        watching = self
-
-        def making(plain: Callable[..., Any]) -> Callable[..., Any]:
-            def make_train_function(model: Any, *args: Any, **kwargs: Any) -> Any:
-                made = plain(model, *args, **kwargs)
-                if model is watching.model:
-                    watching.take_over()
-                return made
-
-            return make_train_function
-
-        def ending(plain: Callable[..., Any]) -> Callable[..., Any]:
-            def on_epoch_end(callbacks: Any, epoch: int, logs: Any = None) -> Any:
-                if getattr(callbacks, "_model", None) is watching.model:
-                    watching.hear_epoch(logs)
-                return plain(callbacks, epoch, logs)
-
-            return on_epoch_end
-
-        def asking(plain: Callable[..., Any]) -> Callable[..., Any]:
-            def make_test_function(model: Any, *args: Any, **kwargs: Any) -> Any:
-                if model is watching.model:
-                    watching.wake()
-                return plain(model, *args, **kwargs)
-
-            return make_test_function
-
-        self._patches.enter_context(replaced(keras.Model, "make_train_function", making))
-        self._patches.enter_context(replaced(keras.Model, "make_test_function", asking))
-        self._patches.enter_context(replaced(keras.callbacks.CallbackList, "on_epoch_end", ending))
+        self._patches.enter_context(entrances.listening(self))
         self._patches.enter_context(noted())
         self._patches.enter_context(self._fed.listening())
         self._patches.enter_context(self.lines.listening())
@@ -245,31 +213,7 @@ class KerasWatching(Watching):
 
     def about_to_step(self, losses: Sequence[Any], scale: float, gradients: Sequence[Any], variables: Sequence[Any]) -> None:
         """Before anything is written: what the user asked for."""
-        alarms = []
-        if self.guard.every_gradient and (value := number(losses)) is not None and not math.isfinite(value):
-            nans = int(math.isnan(value))
-            seen = NotFinite(self.steps, "loss", nans=nans, infs=1 - nans)
-            alarms.append(Alarm("loss-not-finite", self.steps, f"the loss of step {self.steps} is {value / scale}", (seen,)))
-        # An optimiser that scales the loss leaves out steps with such gradients itself.
-        elif self.guard.every_gradient and scale == 1.0 and (bad := self._bad(gradients, variables)) is not None:
-            told = f"the gradient of {bad.where} is not finite at step {self.steps}"
-            alarms.append(Alarm("gradient-not-finite", self.steps, told, (bad,)))
-        while self.guard.asked:
-            found = self.guard.asked.popleft()
-            alarms.append(Alarm(found.name, self.steps, found.summary, finding=found))
-        for alarm in alarms:
-            act = self.guard.tell(alarm)
-            if act is not None:
-                act.do()
-
-    def _bad(self, gradients: Sequence[Any], variables: Sequence[Any]) -> NotFinite | None:
-        for gradient, variable in zip(gradients, variables, strict=False):
-            values = None if gradient is None else backend.values(gradient)
-            if values is not None and not np.isfinite(values).all():
-                paths = {id(held.variable): held.path for held in trainable(self.model)}
-                nans = int(np.isnan(values).sum())
-                return NotFinite(self.steps, "gradient", paths.get(id(variable)), nans, int(np.isinf(values).sum()))
-        return None
+        self._alarms.before_step(losses, scale, gradients, variables)
 
     def begins_step(self) -> bool:
         """Are the calls of this one followed? Only `fit` says when a step begins, and when something else goes on."""
@@ -297,7 +241,10 @@ class KerasWatching(Watching):
             self._keeper.first_losses, self._keeper.scale = tuple(losses), scale
         began, now = self._began, time.perf_counter()
         self._began = now
-        self._note(self._record(losses, look, now - began, self.optimiser if optimiser is None else optimiser, variables, scale))
+        self._queue.add(
+            self._record(losses, look, now - began, self.optimiser if optimiser is None else optimiser, variables, scale)
+        )
+        self.dropped = self._queue.dropped
         self._memory.after_step(self.steps, self._fed.passes)
         self.pace.ended(self.steps, now - began, looked=look is not None, own_seconds=own_seconds)
         self.own_seconds += own_seconds
@@ -316,58 +263,18 @@ class KerasWatching(Watching):
         waited = {"step": seconds, **self._fed.taken()}
         return Record(self.steps, tuple(losses), self._lr, waited, look, compiled, calls, counts, lane, self._training, scale)
 
-    def _note(self, record: Record) -> None:
-        size = 0 if record.look is None else record.look.bytes
-        if len(self._waiting) >= MOST_WAITING or (size and self._bytes + size > MOST_BYTES_WAITING):
-            self.dropped += 1
-        else:
-            self._bytes += size
-            self._waiting.append(record)
-
     def hear_epoch(self, logs: Any) -> None:
         self.wake()
         try:
             self._lr = None
-            named = {str(k): _plain(v) for k, v in (logs or {}).items()}
-            for split, prefix in ((Split.VALIDATION, "val_"), (Split.TRAIN, "")):
-                mine = {
-                    k.removeprefix("val_"): v for k, v in named.items() if k.startswith("val_") == bool(prefix) and v is not None
-                }
-                # What Keras calls the loss of an epoch is the mean over all its steps: the steps themselves are known.
-                if split is Split.TRAIN or self.is_weighted:
-                    mine.pop("loss", None)
-                mine.pop("learning_rate", None)
-                if mine:
-                    self._waiting.append(Evaluation(self.steps, split, mine, logged=True))
+            self._waiting += evaluations(logs, self.steps, weighted=self.is_weighted)
         except Exception as error:
             self.give_up(error)
 
     def drain(self) -> list[Observation]:
-        found: list[Observation] = []
-        for _ in range(len(self._waiting)):
-            waiting = self._waiting.popleft()
-            if isinstance(waiting, Record):
-                self._bytes -= 0 if waiting.look is None else waiting.look.bytes
-                found += self._observed(waiting)
-            elif isinstance(waiting, Described):
-                found += self._observed(waiting)
-            else:
-                found.append(waiting)
+        found = self._queue.drain()
+        self.remarks = (self._queue.lost,) if self._queue.lost else self.remarks
         return found
-
-    def _observed(self, record: Record | Described) -> list[Observation]:
-        try:
-            return list(record.observations())
-        except Exception as error:
-            self.remarks = (f"notes of a step were lost: {type(error).__name__}: {error}",)
-            return []
 
     def explain(self, error: BaseException) -> list[Observation]:
         return crash.explain(error, self.model, self.steps)
-
-
-def _plain(value: Any) -> float | None:
-    try:
-        return float(backend.values(value)) if backend.is_array(value) else float(value)
-    except (TypeError, ValueError):
-        return None

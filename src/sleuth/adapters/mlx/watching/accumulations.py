@@ -38,7 +38,7 @@ def accumulation(look: "Look", step: int, optimiser: int) -> Iterator[Accumulati
         return
     factor = _factor(values(look.gradients[parts[0].path]), np.stack([values(p.gradient) for p in parts]).sum(0, np.float64))
     told = tuple(_part(p, 1.0 if factor is None else factor, look) for p in parts)
-    yield Accumulation(step, told, len(parts), touched=factor is None, optimiser=optimiser)
+    yield Accumulation(step, told, len(parts), touched=factor is None, optimiser=optimiser, by_hand=True)
 
 
 def _factor(used: np.ndarray, total: np.ndarray) -> float | None:

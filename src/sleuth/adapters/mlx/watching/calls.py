@@ -5,7 +5,8 @@ from typing import Any
 
 import mlx.core as mx
 
-from sleuth.core.observation import Phase
+from sleuth.adapters.mlx.place import users_line
+from sleuth.core.observation import Call, Observation, Phase
 
 # A loop that never steps must not fill the memory with what it called.
 MOST_CALLS = 4096
@@ -55,3 +56,27 @@ class Calls:
 
     def clear(self) -> None:
         self.__init__()  # type: ignore[misc]
+
+
+class Story:
+    """What the loop called since its last step, the line of the first call of each kind, and what else is to be told of it."""
+
+    def __init__(self) -> None:
+        self.calls = Calls()
+        self.places: dict[str, Call] = {}
+        self.notes: list[Observation] = []
+
+    def say(self, kind: str, step: int) -> None:
+        self.calls.say(kind)
+        if kind not in self.places:
+            self.place(kind, Call(kind, step, users_line()))
+
+    def place(self, kind: str, call: Call | None) -> None:
+        if kind not in self.places and call is not None:
+            self.places[kind] = Call(kind, call.step, call.location)
+            self.notes.append(self.places[kind])
+
+    def clear(self) -> None:
+        """The step is told."""
+        self.calls.clear()
+        self.notes = []

@@ -1,7 +1,6 @@
 """Trainings are noticed from outside: the first gradient of a model, or the first step of an optimiser, begins one."""
 
 import os
-import sys
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -9,10 +8,13 @@ from typing import Any
 import mlx.nn as nn
 from mlx.optimizers import Optimizer
 
+from sleuth.adapters.mlx.anatomy import parameters
+from sleuth.adapters.mlx.trees.discovery import TreeDiscovery
+from sleuth.adapters.mlx.trees.tree import Named
 from sleuth.adapters.mlx.watching import taps
+from sleuth.adapters.mlx.watching.naming import variable_of
 from sleuth.core.adapter import Attended, Discovered, Discovering
 from sleuth.core.errors import EnoughSteps
-from sleuth.core.place import is_users
 
 # Whoever makes a model anew at every step is not followed into each of them.
 MOST_TRAININGS = 16
@@ -25,14 +27,19 @@ class MlxDiscovery(taps.Listener, Discovering):
         self._begin, self._most_steps = begin, steps
         self._made: list[weakref.ref[Optimizer]] = []
         self._followed: list[tuple[weakref.ref[nn.Module], Attended]] = []
+        self._trees = TreeDiscovery(begin, self._owns)
         self._steps_before = 0
         self._process = os.getpid()
 
     def open(self, *, found_already: bool = False) -> None:
         taps.join(self)
+        taps.join(self._trees)
 
     def close(self) -> None:
         taps.leave(self)
+        taps.leave(self._trees)
+        self.trouble = self.trouble or self._trees.trouble
+        self.missed, self._trees.missed = self.missed + self._trees.missed, 0
         self._followed.clear()
 
     def hear_made(self, optimiser: Optimizer) -> None:
@@ -53,9 +60,14 @@ class MlxDiscovery(taps.Listener, Discovering):
             self._meet(step.model, [step.optimiser], lambda watcher: watcher.hear_compiled(step, args, kwargs, result))
 
     def step_taken(self) -> None:
-        steps = self._steps_before + sum(attended.steps for _, attended in self._followed)
+        steps = self._trees.steps + self._steps_before + sum(attended.steps for _, attended in self._followed)
         if os.getpid() == self._process and self._most_steps is not None and steps >= self._most_steps:
             raise EnoughSteps
+
+    def _owns(self, weights: Named) -> bool:
+        """Are these the weights of a model that is followed?"""
+        own = {id(e.array) for ref, _ in self._followed if (model := ref()) is not None for e in parameters(model)}
+        return any(id(array) in own for array in weights.values())
 
     def _meet(self, model: nn.Module, optimisers: list[Optimizer], tell: Callable[[taps.Listener], None]) -> None:
         try:
@@ -74,19 +86,7 @@ class MlxDiscovery(taps.Listener, Discovering):
             self.missed += 1
             return
         before = len(taps.LISTENERS)
-        attended = self._begin(Discovered(model, tuple(optimisers), _name_of(model)))
+        attended = self._begin(Discovered(model, tuple(optimisers), variable_of(model) or type(model).__name__))
         self._followed.append((weakref.ref(model), attended))
         for watcher in taps.LISTENERS[before:]:  # it came too late to hear what it was opened for
             tell(watcher)
-
-
-def _name_of(model: nn.Module) -> str:
-    """The variable that holds it where it is at work, else its class."""
-    frame: Any = sys._getframe(1)
-    while frame is not None:
-        if is_users(frame.f_code.co_filename):
-            for name, value in (*frame.f_locals.items(), *frame.f_globals.items()):
-                if value is model and not name.startswith("_"):
-                    return str(name)
-        frame = frame.f_back
-    return type(model).__name__

@@ -13,6 +13,7 @@ from sleuth.adapters.mlx.anatomy import modules
 from sleuth.adapters.mlx.arrays import arrays_in, dtype_name, values
 from sleuth.adapters.mlx.hearing import Made
 from sleuth.adapters.mlx.origin import born_backward, born_forward
+from sleuth.adapters.mlx.trees.tree import Tree, named
 from sleuth.core.observation import Origin
 
 if TYPE_CHECKING:
@@ -40,9 +41,14 @@ def once_more(again: Callable[[], Any], weights: Any, step: int, model: nn.Modul
     """The user's function, from these weights."""
     before = state.snapshot([module for _, module in modules(model)], None)
     try:
-        model.update(weights)
+        if isinstance(model, Tree):
+            model.hold(named(weights))
+        else:
+            model.update(weights)
         found = born_forward(model, lambda: _loss(again()), step)
-        return found or born_backward(model, lambda: _loss(again()), step)
+        if found is not None or not bool(mx.all(mx.isfinite(_loss(again()))).item()):
+            return found  # a loss that no operation broke was handed its NaN: the way back tells of nobody
+        return born_backward(model, lambda: _loss(again()), step)
     finally:
         state.restore(before)
 

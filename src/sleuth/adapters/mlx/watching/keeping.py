@@ -3,6 +3,9 @@
 Weights are held by reference: nothing is copied or computed while the training runs."""
 
 import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import mlx.core as mx
 import mlx.nn as nn
@@ -11,13 +14,15 @@ from mlx.optimizers import Optimizer
 from mlx.utils import tree_flatten, tree_unflatten
 
 from sleuth.adapters.mlx import state
-from sleuth.adapters.mlx.arrays import native
+from sleuth.adapters.mlx.arrays import is_any_array, native
 from sleuth.adapters.mlx.copying import copied
 from sleuth.adapters.mlx.watching.asking import Asking
+from sleuth.adapters.mlx.watching.batches import arrays_by_path
 from sleuth.adapters.mlx.watching.loss_again import TapeLoss
 from sleuth.adapters.mlx.watching.passing import Passing
 from sleuth.core.kept import Kept
 from sleuth.core.subject import Parts, Subject, call_model
+from sleuth.core.tree import map_arrays
 
 # Numbers in all weights: larger models take too long to be trained once more at the end.
 SMALL = 4_000_000
@@ -43,6 +48,9 @@ class Keeper:
             return None
         fresh = self._as_at_first(model)
         loss, reason = self._loss_again(fresh, passing, train[0].parts)
+        size = None if loss is None or passing.reading is None else passing.reading.batch_size
+        if loss is not None and fresh is not None and size is None:
+            size = _only_size(fresh, loss, train[0].parts)
         return Kept(
             Subject(model if fresh is None else fresh, None, loss, self._made_again()),
             train,
@@ -52,6 +60,7 @@ class Keeper:
             at_start=loss is not None,
             forbidden="" if self._small else "the model is too large to be called once more at the end",
             remarks=(reason,) if reason else (),
+            batch_size=size,
         )
 
     def _loss_again(self, fresh: nn.Module | None, passing: Passing, first: Parts) -> tuple[TapeLoss | None, str]:
@@ -84,18 +93,47 @@ class Keeper:
 
     def _obstacle(self, fresh: nn.Module, loss: TapeLoss, parts: Parts) -> str:
         """Why experiments with what was put together would tell of another training."""
-        before, now = state.snapshot([m for m in fresh.modules()], None), state.random_key()
         try:
-            high, low = np.array(self._key).tolist()
-            mx.random.seed(int(high) << 32 | int(low))
-            given = native(parts)
-            again = float(loss(call_model(fresh, fresh.__call__, given.inputs), given.target).item())
+            with _put_back(fresh):
+                high, low = np.array(self._key).tolist()
+                mx.random.seed(int(high) << 32 | int(low))
+                again = _value(fresh, loss, parts)
         except Exception as error:
             return f"the loss of the first batch could not be computed again: {type(error).__name__}: {error}"
-        finally:
-            state.restore(before)
-            mx.random.seed(now)
         first = self.first_loss
         if first is None or not abs(again - first) <= ROUNDING * abs(first):
             return f"computed again, the loss of the first batch is {again:.6g}, and it was {first}: something else goes into it"
         return ""
+
+
+def _only_size(fresh: nn.Module, loss: TapeLoss, parts: Parts) -> int | None:
+    """The samples of this batch, if fewer of them have no loss: then only batches of their size are what the script trains on."""
+    sizes = [a.shape[0] for _, a in arrays_by_path((parts.inputs, parts.target)) if a.ndim]
+    if not sizes or sizes[0] < 2:
+        return None
+    given, wanted = map_arrays((parts.inputs, parts.target), lambda a: _half(a, sizes[0]), is_any_array)
+    try:
+        with _put_back(fresh):
+            _value(fresh, loss, Parts(given, wanted, (given, wanted)))
+    except Exception:
+        return sizes[0]
+    return None
+
+
+def _half(array: Any, samples: int) -> Any:
+    return array[: samples // 2] if array.ndim and array.shape[0] == samples else array
+
+
+def _value(fresh: nn.Module, loss: TapeLoss, parts: Parts) -> float:
+    given = native(parts)
+    return float(loss(call_model(fresh, fresh.__call__, given.inputs), given.target).item())
+
+
+@contextmanager
+def _put_back(model: nn.Module) -> Iterator[None]:
+    before, now = state.snapshot([m for m in model.modules()], None), state.random_key()
+    try:
+        yield
+    finally:
+        state.restore(before)
+        mx.random.seed(now)

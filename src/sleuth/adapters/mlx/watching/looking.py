@@ -11,16 +11,12 @@ import numpy as np
 
 from sleuth import kernel
 from sleuth.adapters.mlx.activity import activity
-from sleuth.adapters.mlx.anatomy import modules, parameters
 from sleuth.adapters.mlx.arrays import arrays_in, dtype_name, evaluated, is_array, values
 from sleuth.adapters.mlx.hearing import Hearing, Made
-from sleuth.adapters.mlx.kinds import family_of
 from sleuth.adapters.mlx.loss_calls import heard_calls
 from sleuth.adapters.mlx.watching.accumulations import Backward, accumulation
 from sleuth.adapters.mlx.watching.inquiry import find_origin
-from sleuth.core.observation import Frame, LossCall, Modes, NotFinite, Observation, Precision, Predictions, Role, Split
-
-MODAL = ("dropout", "batchnorm")
+from sleuth.core.observation import Frame, LossCall, NotFinite, Observation, Precision, Predictions, Role, Split
 
 
 @dataclass
@@ -94,26 +90,6 @@ def _changes(look: Look) -> dict[str, np.ndarray]:
     both = (path for path in look.before if path in look.after)
     with np.errstate(invalid="ignore", over="ignore"):
         return {path: values(look.after[path]) - values(look.before[path]) for path in both}
-
-
-def modes_of(model: nn.Module, step: int, *, graph: bool) -> Modes:
-    found = [(path, module, family_of(module)) for path, module in modules(model) if family_of(module) in MODAL and _acts(module)]
-    trained = {e.layer for e in parameters(model) if e.trainable}
-    frozen = [path for path, module, family in found if family == "batchnorm" and path not in trained]
-    return Modes(
-        step,
-        graph=graph,
-        root=bool(model.training),
-        active=tuple(path for path, module, _ in found if module.training),
-        resting=tuple(path for path, module, _ in found if not module.training),
-        frozen=tuple(frozen),
-        families={path: family for path, _, family in found},
-    )
-
-
-def _acts(module: nn.Module) -> bool:
-    """Those that attention and transformers bring along drop nothing unless they are told to."""
-    return float(getattr(module, "_p_1", 0.0)) < 1.0
 
 
 def not_finite(look: Look, step: int) -> Iterator[NotFinite]:

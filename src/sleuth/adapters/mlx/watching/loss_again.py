@@ -24,11 +24,13 @@ DICE = "random numbers go into the loss"
 
 @dataclass(frozen=True)
 class Reading:
-    """What a tape says. `target`: its number there, also where the loss cannot be called again."""
+    """What a tape says. `target`: its number there, also where the loss cannot be called again. `batch_size`: a number goes into
+    the loss that may be that of the samples, so that it is good for batches of this size only."""
 
     loss: "TapeLoss | None"
     target: int | None
     obstacle: str = ""
+    batch_size: int | None = None
 
 
 class TapeLoss:
@@ -82,9 +84,8 @@ def read(tape: Tape, value: float | None) -> Reading:
     calls = tape.behind(result, known)
     if any(call.owner is mx.random for call in calls):
         return Reading(None, target, DICE)
-    if any(_counts(call, samples) for call in calls):
-        return Reading(None, target, f"the loss is computed with a number that may be the size of the batch, {samples}")
-    return Reading(TapeLoss(tape, result, target), target)
+    size = samples if any(_counts(call, samples) for call in calls) else None
+    return Reading(TapeLoss(tape, result, target), target, batch_size=size)
 
 
 class _Reader:
@@ -113,14 +114,15 @@ class _Reader:
         return any(a.ndim and a.shape[0] == self._samples for a in arrays)
 
     def origin(self, leaf: int) -> int:
-        """Before it was only given another shape or type, or one-hot rows were made of classes."""
+        """Before it was only given another shape or type, one-hot rows were made of classes, or its samples were paired."""
         while (call := self._tape.maker(leaf)) is not None:
             given = [n for n in call.given if self.is_batch(n)]
-            if len(given) != 1:
-                break
-            one, other = self._tape.arrays[given[0]], self._tape.arrays[leaf]
-            classes = one.ndim == 1 and mx.issubdtype(one.dtype, mx.integer)
-            if one.size != other.size and not classes:
+            if len(given) == 1:
+                one, other = self._tape.arrays[given[0]], self._tape.arrays[leaf]
+                classes = one.ndim == 1 and mx.issubdtype(one.dtype, mx.integer)
+                if one.size != other.size and not classes:
+                    break
+            elif len(given := list({self.origin(n) for n in given})) != 1:
                 break
             leaf = given[0]
         return leaf

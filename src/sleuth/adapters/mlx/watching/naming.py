@@ -1,5 +1,6 @@
 """Which arrays belong to the model that is watched, each under its first path."""
 
+import sys
 from typing import Any
 
 import mlx.core as mx
@@ -7,6 +8,7 @@ import mlx.nn as nn
 from mlx.utils import tree_flatten
 
 from sleuth.adapters.mlx.anatomy import is_buffer, last_paths, parameters
+from sleuth.core.place import is_users
 
 
 class Names:
@@ -24,3 +26,15 @@ class Names:
 
 def weights(model: nn.Module | None) -> dict[str, mx.array]:
     return {} if model is None else {e.path: e.array for e in parameters(model) if e.trainable and not is_buffer(e)}
+
+
+def variable_of(thing: Any) -> str | None:
+    """The user's variable that holds it where it is at work."""
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        if is_users(frame.f_code.co_filename):
+            for name, value in (*frame.f_locals.items(), *frame.f_globals.items()):
+                if value is thing and not name.startswith("_"):
+                    return str(name)
+        frame = frame.f_back
+    return None

@@ -1,5 +1,6 @@
 """Which steps are looked at in full, so that the whole stays within a share of the time."""
 
+import time
 from statistics import median
 
 from sleuth.core.stride import Stride
@@ -37,3 +38,22 @@ class Pace:
             self._plain = [*self._plain[1 - PLAIN_STEPS :], seconds]
         if len(self._plain) >= PLAIN_STEPS and (looked or self._stride.steps == 0):
             self._stride.calibrate(step, median(self._plain))
+
+
+class Clock:
+    """Tells the time of the user's steps from our own."""
+
+    def __init__(self) -> None:
+        self._ended, self._own = time.perf_counter(), 0.0
+
+    def since(self, now: float) -> float:
+        """The last step."""
+        return now - self._ended
+
+    def step_ended(self, began: float, own_seconds: float) -> tuple[float, float]:
+        """Seconds of the step without ours, and ours. `began`: when its end was noticed; `own_seconds`: all of ours so far."""
+        ended = time.perf_counter()
+        own = own_seconds - self._own + ended - began
+        seconds = ended - self._ended - own
+        self._ended, self._own = ended, own_seconds + ended - began
+        return seconds, own

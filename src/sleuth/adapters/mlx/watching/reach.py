@@ -51,7 +51,8 @@ class Reach:
         """`kept`: where the step can be done again, the lines that cut the way are looked for."""
         if not self.suspects or self.asked < LEAST_LOOKS:
             return None
-        unused = [path for path, module in modules(model) if path not in self.called and family_of(module) != "container"]
+        parts = [(path, module) for path, module in modules(model) if path and family_of(module) != "container"]
+        unused = [path for path, _ in parts if path not in self.called]
         order = [path for path in (e.path for e in parameters(model)) if path in self.suspects]
         return Connection(self.parameters, tuple(order), _cuts(kept, order), tuple(unused))
 

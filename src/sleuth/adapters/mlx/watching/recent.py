@@ -3,10 +3,10 @@
 MLX is lazy, and arrays are values: to hold what a step was given costs memory and no time.
 """
 
+import math
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import mlx.core as mx
@@ -14,10 +14,9 @@ import mlx.nn as nn
 import numpy as np
 
 from sleuth.adapters.mlx.arrays import arrays_in, evaluated, values
-from sleuth.adapters.mlx.watching import taps
 from sleuth.adapters.mlx.watching.inquiry import once_more
 from sleuth.adapters.mlx.watching.losses import LAG
-from sleuth.core.observation import Origin
+from sleuth.core.observation import NotFinite, Observation, Origin
 
 # Of the weights and batches of one step; what is larger is not held.
 MOST_BYTES = 16 << 20
@@ -26,36 +25,37 @@ MOST_BYTES = 16 << 20
 @dataclass(frozen=True)
 class Called:
     step: int
-    taken: taps.Differentiated
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
-
-    @property
-    def weights(self) -> Any:
-        return self.args[0]
-
-    @property
-    def again(self) -> Callable[[], Any] | None:
-        fun = self.taken.fun
-        return None if fun is None else partial(fun, *self.taken.of_the_users(self.args), **self.kwargs)
+    weights: Any
+    again: Callable[[], Any] | None  # the user's function
 
 
 class Recent:
     def __init__(self) -> None:
         self._called: deque[Called] = deque(maxlen=LAG + 2)
         self._holds: bool | None = None  # None: how large they are was not asked yet
-        self._asked = False
+        self._asked = self._is_broken = False
 
-    def add(self, step: int, taken: taps.Differentiated, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def add(self, step: int, weights: Any, again: Callable[[], Any] | None, given: Any) -> None:
+        """`given`: all arrays that are held by that."""
         if self._holds is None:
-            self._holds = sum(a.nbytes for a in arrays_in((args, kwargs))) <= MOST_BYTES
+            self._holds = sum(a.nbytes for a in arrays_in(given)) <= MOST_BYTES
         if self._holds and not self._asked:
-            self._called.append(Called(step, taken, args, kwargs))
+            self._called.append(Called(step, weights, again))
 
     def clear(self) -> None:
         self._called.clear()
 
-    def origin(self, step: int, model: nn.Module) -> Origin | None:
+    def broken(self, step: int, value: float, model: nn.Module | None) -> Iterator[Observation]:
+        """The loss of this step is not finite, which was not known when it was taken. Said of the first such step."""
+        if model is None or self._is_broken:
+            return
+        self._is_broken = True
+        yield NotFinite(step, "loss", nans=int(math.isnan(value)), infs=int(math.isinf(value)))
+        origin = self._origin(step, model)
+        if origin is not None:
+            yield origin
+
+    def _origin(self, step: int, model: nn.Module) -> Origin | None:
         """Of a loss that was not finite at this step: born there, or in the gradient of the step before. Asked once."""
         if self._asked:
             return None

@@ -3,7 +3,7 @@
 Arrays are known by their identity, and the tape keeps them: nothing is computed. What the model does inside is not written down.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -40,13 +40,16 @@ class Recorded(NamedTuple):
 
 
 class Tape:
-    def __init__(self, model: nn.Module) -> None:
+    """`model` is None where there is no such thing, and `begin` tells what is learned and what is fed."""
+
+    def __init__(self, model: nn.Module | None) -> None:
         self.calls: list[Recorded] = []
         self.arrays: dict[int, mx.array] = {}
         self.given: tuple[int, ...] = ()  # to the model
         self.outputs: tuple[int, ...] = ()
         self.answers = 0  # how often the model was called
         self.weights: dict[int, str] = {}
+        self.fed: dict[str, int] = {}  # where there is no model: path among the arguments → number
         self.is_readable = True
         self._model = model
         self._inside = 0
@@ -61,11 +64,16 @@ class Tape:
             for name in LOSSES:
                 if hasattr(nn.losses, name):
                     undo.append(replaced(nn.losses, name, self._function(getattr(nn.losses, name), nn.losses, name)))
-            undo.append(replaced(type(self._model), "__call__", self._call(type(self._model).__call__)))
+            if self._model is not None:
+                undo.append(replaced(type(self._model), "__call__", self._call(type(self._model).__call__)))
             yield
         finally:
             while undo:
                 undo.pop()()
+
+    def begin(self, learned: Mapping[str, mx.array], fed: Mapping[str, Any]) -> None:
+        self.weights = {self._number(array): name for name, array in learned.items()}
+        self.fed = {path: self._number(array) for path, array in fed.items() if is_array(array)}
 
     def run(self, known: dict[int, mx.array], wanted: int) -> mx.array:
         """The array of this number, from other values for some."""
@@ -120,7 +128,7 @@ class Tape:
             self.answers += 1
             if self.answers == 1:
                 self.given = tuple(self._numbers((args, kwargs)))
-                self.weights = {self._number(e.array): e.path for e in parameters(self._model)}
+                self.weights = {self._number(e.array): e.path for e in parameters(module)}
             self._inside += 1
             try:
                 output = plain(module, *args, **kwargs)

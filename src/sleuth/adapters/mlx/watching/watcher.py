@@ -5,7 +5,6 @@ step that is looked at.
 """
 
 import functools
-import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -25,15 +24,16 @@ from sleuth.adapters.mlx.watching import looking, taps
 from sleuth.adapters.mlx.watching.accumulations import backward_of
 from sleuth.adapters.mlx.watching.alarms import Alarms
 from sleuth.adapters.mlx.watching.calling import calls_heard
-from sleuth.adapters.mlx.watching.calls import Calls
+from sleuth.adapters.mlx.watching.calls import Story
 from sleuth.adapters.mlx.watching.clipping import Clipping
 from sleuth.adapters.mlx.watching.graphs import Graphs
 from sleuth.adapters.mlx.watching.losses import LAG
 from sleuth.adapters.mlx.watching.material import Material
 from sleuth.adapters.mlx.watching.memory import ProcessMemory
+from sleuth.adapters.mlx.watching.modes import SeenModes
 from sleuth.adapters.mlx.watching.naming import Names, weights
 from sleuth.adapters.mlx.watching.optimisers import Optimisers
-from sleuth.adapters.mlx.watching.pace import Pace
+from sleuth.adapters.mlx.watching.pace import Clock, Pace
 from sleuth.adapters.mlx.watching.quiet import quietly
 from sleuth.adapters.mlx.watching.reach import Reach
 from sleuth.adapters.mlx.watching.recent import Recent
@@ -43,7 +43,7 @@ from sleuth.adapters.mlx.watching.words import ASSERTIONS, COMPILED
 from sleuth.adapters.mlx.written import function_line
 from sleuth.core.guard import Guard
 from sleuth.core.kept import Kept
-from sleuth.core.observation import Call, Modes, NotFinite, Observation, Pending
+from sleuth.core.observation import Call, Observation, Pending
 from sleuth.core.subject import Parts
 from sleuth.core.trial import Connection
 
@@ -73,14 +73,11 @@ class Watcher(taps.Listener):
         self._hearing = ExitStack()
         self._differentiating = 0
         self._losses: list[mx.array] = []
-        self._calls = Calls()
-        self._places: dict[str, Call] = {}
+        self._story = Story()
         self._made_places: list[Call] = []
-        self._notes: list[Observation] = []
-        self._modes: dict[bool, Modes] = {}  # with and without gradients
-        self._waiting = Waiting(put, self._broken)
+        self._modes = SeenModes()
         self._recent = Recent()
-        self._is_broken = False  # a loss was not finite
+        self._waiting = Waiting(put, lambda step, value: self._recent.broken(step, value, self.model))
         self._reach = Reach()
         self._clipping = Clipping()
         self._graphs = Graphs()
@@ -90,8 +87,7 @@ class Watcher(taps.Listener):
         self.left: tuple[tuple[int, Parts], ...] = ()  # batches whose facts nobody took
         self._connection: Connection | None = None
         self._deafen: Callable[[], None] = lambda: None
-        self._ended = time.perf_counter()
-        self._own_before = 0.0
+        self._clock = Clock()
 
     def open(self) -> None:
         taps.join(self)
@@ -124,13 +120,13 @@ class Watcher(taps.Listener):
     def last_words(self) -> Iterator[Observation]:
         if self._connection is not None:
             yield self._connection
-        yield from self._places.values()
+        yield from self._story.places.values()
         yield from self._made_places
-        yield from self._notes
-        yield from self._calls.phases(self.steps, 0, last=True)
+        yield from self._story.notes
+        yield from self._story.calls.phases(self.steps, 0, last=True)
         counts = {"backward": self.backwards, "forward": self.backwards}
         idle = {0: self.backwards} if len(self._optimisers) and self.steps == 0 and self.backwards else {}
-        calls = tuple(self._calls.names)
+        calls = tuple(self._story.calls.names)
         yield Pending(self.steps, calls, counts if self.backwards else {}, len(self._optimisers), idle)
 
     def give_up(self, error: Exception) -> None:
@@ -147,10 +143,10 @@ class Watcher(taps.Listener):
             return
         self._material.asked(args, kwargs, self.steps)
         kind = "validate-in-train" if self.model.training else "validate"
-        if self._calls.last != kind:
-            self._note_modes(graph=False)
-        self._say(kind)
-        self._calls.note_input((*args, *kwargs.values()))
+        if self._story.calls.last != kind:
+            self._story.notes += self._modes.news(self.model, self.steps + 1, graph=False)
+        self._story.say(kind, self.steps + 1)
+        self._story.calls.note_input((*args, *kwargs.values()))
 
     @quietly
     def hear_gradient_begin(self, taken: taps.Differentiated, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -162,15 +158,16 @@ class Watcher(taps.Listener):
         assert self.model is not None
         if self._look is None and self._pace.looks_at(self.steps):
             self._look = looking.Look()
-        self._say("forward" if self.model.training else "forward-in-eval")
-        self._recent.add(self.steps + 1, taken, args, kwargs)
+        self._story.say("forward" if self.model.training else "forward-in-eval", self.steps + 1)
+        again = None if taken.fun is None else functools.partial(taken.fun, *taken.of_the_users(args), **kwargs)
+        self._recent.add(self.steps + 1, args[0] if args else None, again, (args, kwargs))
         self._material.gradient_begins(self.steps + 1, taken, args, kwargs, looked=self._look is not None)
         if self._look is not None:
             tape = self._material.recording(self.steps + 1, self.model, self._optimisers.alive)
             if tape is not None:
                 self._hearing.enter_context(tape.listening())  # first, so that what is heard around it is not on it
-            self._note_modes(graph=True)
-            self._look.again = None if taken.fun is None else functools.partial(taken.fun, *taken.of_the_users(args), **kwargs)
+            self._story.notes += self._modes.news(self.model, self.steps + 1, graph=True)
+            self._look.again = again
             hearing = Hearing(self.model)
             self._look.hearings.append(hearing)
             self._hearing.enter_context(hearing.listening())
@@ -189,7 +186,7 @@ class Watcher(taps.Listener):
             self._look = None if self._look is not None and not self._losses else self._look
             return
         self.backwards += 1
-        self._say("backward")
+        self._story.say("backward", self.steps + 1)
         self._material.gradient_ended()
         loss = first_array(value)
         loss = loss if loss is not None and loss.size == 1 else None
@@ -208,7 +205,7 @@ class Watcher(taps.Listener):
 
     @quietly
     def hear_clip(self, gradients: Any) -> None:
-        self._say(self._clipping.clipped(gradients))
+        self._story.say(self._clipping.clipped(gradients), self.steps + 1)
 
     @quietly
     def hear_made(self, optimiser: Optimizer) -> None:
@@ -220,8 +217,8 @@ class Watcher(taps.Listener):
             return
         self._optimisers.begins(optimiser)
         if not self._clipping.stepped(gradients):
-            self._calls.correct("clip", "clip-unused")
-            self._note_place("clip-unused", self._places.get("clip"))
+            self._story.calls.correct("clip", "clip-unused")
+            self._story.place("clip-unused", self._story.places.get("clip"))
         if self._look is not None:
             self._look.gradients = self._names.named(gradients)
             self._look.before = weights(self.model)
@@ -233,14 +230,14 @@ class Watcher(taps.Listener):
     def hear_step(self, optimiser: Optimizer, target: Any, after: Any) -> None:
         if not self._is_mine(target, after):
             return
-        self._say("step")
+        self._story.say("step", self.steps + 1)
         self._end_step(optimiser, lambda: self._names.named(after) if after is not None else weights(self.model))
 
     def speak_up(self) -> None:
         self._alarms.speak_up()
 
     @quietly
-    def hear_compiled_begin(self, step: taps.Compiled) -> None:
+    def hear_compiled_begin(self, step: taps.Compiled, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if step.model is not self.model or self.model is None or step.optimiser is None:
             return
         self._material.compiled_begins(self.steps + 1, self.model, step.optimiser)
@@ -265,32 +262,32 @@ class Watcher(taps.Listener):
         number = self._optimisers.number(optimiser)
         met = self._optimisers.stepped(optimiser, self.steps, changed)
         if met is not None and (schedule := schedule_of(optimiser)) is not None:
-            self._notes.append(Call("made-scheduler", self.steps, made.line_of(schedule) or function_line(schedule), number))
+            self._story.notes.append(
+                Call("made-scheduler", self.steps, made.line_of(schedule) or function_line(schedule), number)
+            )
         found = (met, self._memory.after_step(self.steps), self._graphs.after_step(self.steps))
-        notes: list[Observation] = [*self._notes, *(o for o in found if o is not None)]
-        notes += self._calls.phases(self.steps, number)
+        notes: list[Observation] = [*self._story.notes, *(o for o in found if o is not None)]
+        notes += self._story.calls.phases(self.steps, number)
         looked = look is not None and self._looked(look, optimiser, changed(), notes)
         record = Record(
             self.steps,
             number,
             tuple(self._losses),
             None if not looked else rate_of(optimiser),
-            tuple(self._calls.names),
-            dict(self._calls.counts),
-            now - self._ended,
+            tuple(self._story.calls.names),
+            dict(self._story.calls.counts),
+            self._clock.since(now),
             tuple(notes),
             batches=self._material.take() if looked else (),
             training=self.model is None or bool(self.model.training),
             state="computed" if looked else "new",
         )
-        self._losses, self._notes = [], []
-        self._calls.clear()
+        self._losses = []
+        self._story.clear()
         self._waiting.add(record)
         self._waiting.hand_on(0 if looked else LAG)
-        ended = time.perf_counter()
-        own = self.own_seconds - self._own_before + ended - now
-        self._pace.step_ended(self.steps, ended - self._ended - own, looked=looked, own_seconds=own)
-        self._ended, self._own_before = ended, self.own_seconds + ended - now
+        seconds, own = self._clock.step_ended(now, self.own_seconds)
+        self._pace.step_ended(self.steps, seconds, looked=looked, own_seconds=own)
 
     def _looked(self, look: looking.Look, optimiser: Optimizer, changed: dict[str, mx.array], notes: list[Observation]) -> bool:
         look.losses = list(self._losses)
@@ -310,34 +307,6 @@ class Watcher(taps.Listener):
         notes += self._material.looked(look, self.steps)
         self.looks += 1
         return True
-
-    def _broken(self, step: int, value: float) -> Iterator[Observation]:
-        """The loss of this step is not finite, which was not known when it was taken. Said of the first such step."""
-        if self.model is None or self._is_broken:
-            return
-        self._is_broken = True
-        yield NotFinite(step, "loss", nans=int(math.isnan(value)), infs=int(math.isinf(value)))
-        origin = self._recent.origin(step, self.model)
-        if origin is not None:
-            yield origin
-
-    def _note_modes(self, *, graph: bool) -> None:
-        assert self.model is not None
-        modes = looking.modes_of(self.model, self.steps + 1, graph=graph)
-        before = self._modes.get(graph)
-        if before is None or (modes.root, modes.active, modes.resting) != (before.root, before.active, before.resting):
-            self._modes[graph] = modes
-            self._notes.append(modes)
-
-    def _say(self, kind: str) -> None:
-        self._calls.say(kind)
-        if kind not in self._places:
-            self._note_place(kind, Call(kind, self.steps + 1, users_line()))
-
-    def _note_place(self, kind: str, place: Call | None) -> None:
-        if kind not in self._places and place is not None:
-            self._places[kind] = Call(kind, place.step, place.location)
-            self._notes.append(self._places[kind])
 
     def _is_mine(self, target: Any, tree: Any) -> bool:
         return target is self.model if isinstance(target, nn.Module) else self._names.is_known(tree)

@@ -9,6 +9,8 @@ import mlx.nn as nn
 from mlx.optimizers import Optimizer
 
 from sleuth.adapters.mlx.failure import crash
+from sleuth.adapters.mlx.trees.tree import Tree
+from sleuth.adapters.mlx.trees.watcher import TreeWatcher
 from sleuth.adapters.mlx.watching import taps
 from sleuth.adapters.mlx.watching.record import Record
 from sleuth.adapters.mlx.watching.watcher import Watcher
@@ -42,7 +44,11 @@ class MlxWatching(Watching):
         self._model: nn.Module | None = model
         self._waiting: deque[Record] = deque()
         self._last: tuple[Observation, ...] = ()
-        self._watcher = Watcher(model, optimisers, self._take, every=every, overhead=overhead, guard=guard, keeps=keeps)
+        self._watcher: Watcher | TreeWatcher
+        if isinstance(model, Tree):
+            self._watcher = TreeWatcher(model, self._take, every=every, overhead=overhead)
+        else:
+            self._watcher = Watcher(model, optimisers, self._take, every=every, overhead=overhead, guard=guard, keeps=keeps)
         self.dropped = 0
         self._rate: float | None = None
         self._first_batches = FirstBatches()

@@ -71,21 +71,41 @@ class Listener:
 class Tap:
     """Replaces one attribute; puts back what was there, or nothing where the class only inherited it."""
 
+    _buried: ClassVar[list["Tap"]] = []  # below a wrapper of somebody else's, who came later and was still there
+
     def __init__(self, holder: Any, name: str, make: Callable[[Hear], Hear]) -> None:
         self._holder, self._name = holder, name
+        self._own: Any
+        self._ours: Hear
+        self.sweep()
+        if (below := next((t for t in self._buried if t._is_for(holder, name)), None)) is not None:
+            # It tells whoever listens now: another one above it would tell everything twice.
+            self._buried.remove(below)
+            self._own, self._ours = below._own, below._ours
+            return
         self._own = vars(holder).get(name)
         original = getattr(holder, name)
         self._ours = functools.wraps(original)(make(original))
         setattr(holder, name, self._ours)
 
     def remove(self) -> None:
-        # Somebody else may have wrapped it after us: then their wrapper stays, and ours inside it is silent.
+        # Somebody else may have wrapped it after us: then their wrapper stays, and ours inside it is silent until they have gone.
         if vars(self._holder).get(self._name) is not self._ours:
-            return
-        if self._own is None:
+            self._buried.append(self)
+        elif self._own is None:
             delattr(self._holder, self._name)
         else:
             setattr(self._holder, self._name, self._own)
+
+    @classmethod
+    def sweep(cls) -> None:
+        """Takes out what was buried and is no more."""
+        waiting, cls._buried = cls._buried, []
+        for tap in waiting:
+            tap.remove()
+
+    def _is_for(self, holder: Any, name: str) -> bool:
+        return self._holder is holder and self._name == name
 
 
 LISTENERS: list[Listener] = []
@@ -112,6 +132,7 @@ def leave(listener: Listener) -> None:
     if not LISTENERS:
         while _taps:
             _taps.pop().remove()
+    Tap.sweep()
 
 
 class Root:

@@ -1,0 +1,67 @@
+"""A step that MLX compiles, as it is read: which of its arguments are the weights, which are fed, and which result is the loss.
+
+Inside, arrays are known by their identity; outside, by their path among arguments and results.
+"""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import mlx.core as mx
+
+from sleuth.adapters.mlx.arrays import first_array
+from sleuth.adapters.mlx.trees.roles import Roles, roles_of
+from sleuth.adapters.mlx.trees.tree import named, tree_of
+from sleuth.adapters.mlx.watching.batches import arrays_by_path
+from sleuth.adapters.mlx.watching.tape import Tape
+
+
+class Reading:
+    """`weights`: name → path among the arguments; empty until a gradient by a tree was met."""
+
+    def __init__(self) -> None:
+        self.weights: dict[str, str] = {}
+        self.roles: Roles | None = None
+        self.loss: str | None = None  # its path in what is returned
+        self.code: Any = None  # of the function that the gradient is taken of
+        self._given: dict[int, str] = {}
+        self._value: mx.array | None = None
+
+    def around(self, fun: Callable[..., Any]) -> Callable[..., Any]:
+        """MLX calls it when it reads it, and not when it runs what it has compiled."""
+
+        @wraps(fun)
+        def read(*args: Any, **kwargs: Any) -> Any:
+            self._given = {id(array): path for path, array in arrays_by_path((args, kwargs))}
+            self._value = None
+            try:
+                result = fun(*args, **kwargs)
+                if self._value is not None:
+                    found = [path for path, array in arrays_by_path(result) if array is self._value]
+                    self.loss = found[0] if found else None
+                return result
+            finally:
+                self._given, self._value = {}, None
+
+        return read
+
+    def gradient(self, taken: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Takes it, and reads what it is taken of."""
+        weights = taken.learned(args)
+        paths = {name: self._given.get(id(array), "") for name, array in named(weights).items()}
+        if self._value is not None or not all(paths.values()) or tree_of(weights) is None:
+            return taken.plain(*args, **kwargs)
+        outside = {path: self._given.get(id(array)) for path, array in arrays_by_path((taken.fed(args), kwargs))}
+        tape = Tape(None)
+        with tape.listening(), taken.entering(tape.begin):
+            result = taken.plain(*args, **kwargs)
+        self.weights, self.code, self._value = paths, taken.code, first_array(result[0])
+        self.roles = _renamed(roles_of(tape), outside)
+        return result
+
+
+def _renamed(roles: Roles | None, outside: dict[str, str | None]) -> Roles | None:
+    """As the compiled function is given them."""
+    if roles is None or not all(outside.get(path) for path in roles.inputs):
+        return None
+    return Roles(tuple(outside[path] or "" for path in roles.inputs), outside.get(roles.target or ""))

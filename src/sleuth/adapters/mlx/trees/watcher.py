@@ -1,0 +1,263 @@
+"""One watch of a training of a tree. A step is over when the next gradient is taken of other weights.
+
+As in `watching/watcher.py`: nothing may raise, touch numbers, or have anything computed but once at a step that is looked at.
+"""
+
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import partial
+from typing import Any
+
+import mlx.core as mx
+from mlx.optimizers import Optimizer
+
+from sleuth.adapters.mlx.describing import rate_of
+from sleuth.adapters.mlx.hearing import Hearing
+from sleuth.adapters.mlx.trees.batches import TreeBatches
+from sleuth.adapters.mlx.trees.candidates import losses_in
+from sleuth.adapters.mlx.trees.restarts import Restarts
+from sleuth.adapters.mlx.trees.roles import roles_of
+from sleuth.adapters.mlx.trees.tree import Named, Tree, named, same
+from sleuth.adapters.mlx.watching import looking, taps
+from sleuth.adapters.mlx.watching.batches import arrays_by_path
+from sleuth.adapters.mlx.watching.calls import Story
+from sleuth.adapters.mlx.watching.graphs import Graphs
+from sleuth.adapters.mlx.watching.losses import LAG
+from sleuth.adapters.mlx.watching.memory import ProcessMemory
+from sleuth.adapters.mlx.watching.pace import Clock, Pace
+from sleuth.adapters.mlx.watching.quiet import quietly
+from sleuth.adapters.mlx.watching.reach import Reach
+from sleuth.adapters.mlx.watching.recent import Recent
+from sleuth.adapters.mlx.watching.record import Record
+from sleuth.adapters.mlx.watching.tape import Tape
+from sleuth.adapters.mlx.watching.waiting import Waiting
+from sleuth.core.kept import Kept
+from sleuth.core.observation import Observation, Origin, Pending
+from sleuth.core.subject import Parts
+from sleuth.core.trial import Connection
+
+COMPILED = "the step is compiled: of what happens inside it the weights, what it is given and its loss were seen"
+
+
+class TreeWatcher(taps.Listener):
+    def __init__(self, model: Tree, put: Callable[[Record], None], *, every: int | None, overhead: float) -> None:
+        self.model: Tree | None = model
+        self.steps = self.looks = self.backwards = 0
+        self.own_seconds = 0.0
+        self.gave_up: Exception | None = None
+        self.deaf: list[str] = []
+        self.kept: Kept | None = None
+        self.left: tuple[tuple[int, Parts], ...] = ()
+        self.restarts = Restarts()
+        self._pace = Pace(every=every, overhead=overhead)
+        self._recent, self._reach = Recent(), Reach()
+        self._waiting = Waiting(lambda record: put(self.restarts.heard(record)), self._broken)
+        self._graphs, self._memory = Graphs(), ProcessMemory()
+        self._batches = TreeBatches()
+        self._story = Story()
+        self._look: looking.Look | None = None
+        self._losses: list[mx.array] = []
+        self._tape: Tape | None = None
+        self._hearing = ExitStack()
+        self._weights: Named | None = None  # of the last gradient
+        self._optimiser: weakref.ref[Optimizer] | None = None
+        self._connection: Connection | None = None
+        self._clock = Clock()
+
+    def open(self) -> None:
+        taps.join(self)
+
+    def close(self) -> None:
+        taps.leave(self)
+        self._hearing.close()
+        self._put_by()
+        self._memory.close()
+        self.model = self._weights = self._tape = self._look = None
+        self._losses = []
+        if self.gave_up is not None:
+            self.gave_up.__traceback__ = None
+
+    @quietly
+    def _put_by(self) -> None:
+        if self._weights is not None and self._story.calls.names:  # how its step ended nobody knows
+            self._look = None
+            self._end_step(None)
+        self._waiting.close()
+        self._recent.clear()
+        self._batches.settle()
+        self._batches.clear()
+        self.left = self._batches.take()
+        if self.model is not None:
+            self._connection = self._reach.connection(self.model, None)
+
+    def last_words(self) -> Iterator[Observation]:
+        if self._connection is not None:
+            yield self._connection
+        yield from self._story.places.values()
+        counts = {"backward": self.backwards, "forward": self.backwards} if self.backwards else {}
+        yield Pending(self.steps, (), counts, 0, {})
+
+    def give_up(self, error: Exception) -> None:
+        self.gave_up = self.gave_up or error
+        self._hearing.close()
+
+    @quietly
+    def begin_with(self, weights: Named, gradients: Named, losses: list[mx.array]) -> None:
+        """The step before, which showed that this is a training."""
+        self._weights, self._losses = weights, list(losses)
+        self._look = looking.Look(before=dict(weights), raw=dict(gradients))
+        self._story.calls.say("forward")
+        self._story.calls.say("backward")
+
+    @quietly
+    def hear_gradient_begin(self, taken: taps.Differentiated, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        weights = named(taken.learned(args)) if taken.model is None else {}
+        if not self._is_mine(taken.code, weights):
+            return
+        assert self.model is not None
+        self._weights_came(weights)
+        again = None if taken.fun is None else partial(_again, self.model, taken, args, kwargs)
+        # Others of the same values, where the user writes into his own.
+        held = {name: mx.array(a) for name, a in weights.items()} if self.model.in_place else weights
+        self._recent.add(self.steps + 1, held, again, (args, kwargs))
+        self._story.say("forward", self.steps + 1)
+        self._batches.add(self.steps + 1, taken.fed(args), kwargs, looked=self._look is not None)
+        if self._look is None:
+            return
+        if self._tape is None:
+            self._tape = Tape(None)
+            self._hearing.enter_context(self._tape.listening())  # first, so that what is heard around it is not on it
+            self._hearing.enter_context(taken.entering(self._tape.begin))
+        self._look.again = again
+        self._look.hearings.append(Hearing(self.model))
+        self._hearing.enter_context(self._look.hearings[-1].listening())
+
+    @quietly
+    def hear_gradient_failed(self) -> None:
+        self._hearing.close()
+
+    @quietly
+    def hear_gradient(self, taken: taps.Differentiated, value: Any, gradients: Any) -> None:
+        found = named(gradients) if taken.model is None else {}
+        if not self._is_mine(taken.code, found):
+            return
+        self._hearing.close()
+        self.backwards += 1
+        self._story.say("backward", self.steps + 1)
+        self._losses += losses_in(value)
+        if self._look is not None:
+            self._look.raw = found
+            self._reach.before(self._look.raw)
+
+    @quietly
+    def hear_step_begin(self, optimiser: Optimizer, target: Any, gradients: Any) -> None:
+        if self.model is not None and self.model.fits(named(gradients)):
+            self._optimiser = weakref.ref(optimiser)
+            self._story.say("step", self.steps + 1)
+
+    @quietly
+    def hear_compiled_begin(self, step: taps.Compiled, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        weights = compiled_weights(step, args, kwargs)
+        if self._is_mine(step.reading.code, weights):
+            self.deaf = [COMPILED]
+            self._weights_came(weights)
+            self._batches.roles = step.reading.roles
+            self._batches.add(self.steps + 1, args, kwargs, looked=self._look is not None)
+
+    @quietly
+    def hear_compiled(self, step: taps.Compiled, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+        if not self._is_mine(step.reading.code, compiled_weights(step, args, kwargs)):
+            return
+        self._losses = losses_in(compiled_loss(step, result))
+        self._story.calls.say("step")
+
+    def _is_mine(self, code: Any, weights: Named) -> bool:
+        return self.model is not None and code is self.model.code and self.model.fits(weights)
+
+    def _weights_came(self, weights: Named) -> None:
+        """For another gradient: of a new step, or one more of the same."""
+        assert self.model is not None
+        self._waiting.decide_last()
+        if self._weights is not None and (self.model.in_place or not same(self._weights, weights)):
+            self._end_step(weights)
+        self._weights = weights
+        self.restarts.weights_came(weights)
+        if self._look is None and self._pace.looks_at(self.steps):
+            self.model.hold(weights)
+            self._look = looking.Look(before={name: mx.array(a) for name, a in weights.items()})
+
+    def _end_step(self, after: Named | None) -> None:
+        now = time.perf_counter()
+        self.steps += 1
+        look, self._look = self._look, None
+        if "step" not in self._story.calls.counts:
+            self._story.calls.say("step")
+        found = (self._memory.after_step(self.steps), self._graphs.after_step(self.steps))
+        notes: list[Observation] = [*self._story.notes, *(o for o in found if o is not None)]
+        looked = look is not None and after is not None and self._looked(look, after, notes)
+        optimiser = None if self._optimiser is None else self._optimiser()
+        record = Record(
+            self.steps,
+            0,
+            tuple(self._losses),
+            None if not looked or optimiser is None else rate_of(optimiser),
+            tuple(self._story.calls.names),
+            dict(self._story.calls.counts),
+            self._clock.since(now),
+            tuple(notes),
+            batches=self._batches.take() if looked else (),
+            state="computed" if looked else "new",
+        )
+        self._losses = []
+        self._story.clear()
+        self._waiting.add(record)
+        self._waiting.decide_last()
+        self._waiting.hand_on(0 if looked else LAG)
+        seconds, own = self._clock.step_ended(now, self.own_seconds)
+        self._pace.step_ended(self.steps, seconds, looked=looked, own_seconds=own)
+
+    def _looked(self, look: looking.Look, after: Named, notes: list[Observation]) -> bool:
+        assert self.model is not None
+        look.losses, look.after = list(self._losses), dict(after)
+        look.held = list(self._waiting.held_losses())
+        # Of several gradients nobody knows what became of them.
+        look.gradients = look.raw if self._story.calls.counts.get("backward") == 1 else {}
+        if not look.compute():
+            self._losses = []
+            return False
+        self._waiting.computed()
+        notes += looking.observations(look, self.steps, self.model, 0)
+        if look.raw:
+            self._reach.after(look.raw, look.hearings)
+        self._waiting.learn(look.loss_bytes())
+        if self._tape is not None and self._batches.roles is None:
+            self._batches.roles = roles_of(self._tape)
+            self._tape.forget(set())
+        self._batches.settle()
+        self.looks += 1
+        return True
+
+    def _broken(self, step: int, value: float) -> Iterator[Observation]:
+        found = list(self._recent.broken(step, value, self.model))
+        yield from found
+        if found and not any(isinstance(o, Origin) for o in found):
+            yield from self._batches.not_finite(step)
+
+
+def compiled_weights(step: taps.Compiled, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, mx.array]:
+    """Those that are there."""
+    known = dict(arrays_by_path((args, kwargs)))
+    found = {name: known.get(path) for name, path in step.reading.weights.items()}
+    return {name: array for name, array in found.items() if isinstance(array, mx.array)}
+
+
+def compiled_loss(step: taps.Compiled, result: Any) -> Any:
+    return dict(arrays_by_path(result)).get(step.reading.loss or "none")
+
+
+def _again(model: Tree, taken: taps.Differentiated, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The user's function, of the weights that the tree holds."""
+    assert taken.fun is not None
+    return taken.fun(*taken.with_learned(args, model.as_given()), **kwargs)

@@ -1,0 +1,175 @@
+"""Gradients, as they are taken: stands in the place of mx.value_and_grad."""
+
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import CellType, FunctionType
+from typing import Any
+
+import mlx.core as mx
+import mlx.nn as nn
+
+from sleuth.adapters.mlx.trees.tree import code_of, named
+from sleuth.adapters.mlx.watching.batches import arrays_by_path
+from sleuth.adapters.mlx.watching.listeners import COMPILING, LISTENERS
+from sleuth.adapters.mlx.watching.tape import Tape
+
+PLAIN_VALUE_AND_GRAD = mx.value_and_grad
+
+_taking: "list[Differentiated]" = []
+
+
+def value_and_grad(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[..., Any]:
+    cells = _cell_values(fun) if getattr(fun, "__module__", "") == "mlx.nn.utils" else {}
+    model = _content(cells.get("model"))
+    if model is not None:  # what nn.value_and_grad differentiates holds its model, and the user's function
+        return Differentiated(PLAIN_VALUE_AND_GRAD(fun, *args, **kwargs), model, _content(cells.get("fn")))
+    door = Door(fun)
+    plain = PLAIN_VALUE_AND_GRAD(door, *args, **kwargs)
+    by = kwargs.get("argnums", args[0] if args else None)
+    if by is None:
+        by = () if kwargs.get("argnames", args[1:]) else (0,)
+    return Differentiated(plain, None, fun, tuple(by) if isinstance(by, list | tuple) else (by,), door)
+
+
+class Door:
+    """Between MLX and the user's function: what comes in are other arrays than those that the user called it with."""
+
+    def __init__(self, fun: Callable[..., Any]) -> None:
+        self._fun = fun
+        self.tell: Callable[[tuple[Any, ...], dict[str, Any]], None] | None = None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.tell is not None:
+            self.tell(args, kwargs)
+        return self._fun(*args, **kwargs)
+
+
+class Differentiated:
+    """Stands for what mx.value_and_grad returned. While nobody listens it is that function and a call in Python more."""
+
+    def __init__(
+        self,
+        plain: Callable[..., Any],
+        model: nn.Module | None,
+        fun: Callable[..., Any] | None,
+        by: tuple[int, ...] | None = None,
+        door: Door | None = None,
+    ) -> None:
+        """`fun` is the user's own. `by`: which of its arguments the gradient is taken of; None: they are all but the first."""
+        self.plain, self.model, self.fun, self._by = plain, model, fun, by
+        self._door = door
+
+    @property
+    def code(self) -> Any:
+        return code_of(self.fun)
+
+    def of_the_users(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Arguments as the user's function gets them."""
+        return args[1:] if self._by is None else args
+
+    def fed(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """These, without what is learned."""
+        return args[1:] if self._by is None else tuple(None if i in self._by else a for i, a in enumerate(args))
+
+    def learned(self, args: tuple[Any, ...]) -> Any:
+        """Of the user's arguments, where there is no model: in the form in which the gradients come."""
+        if not self._by or not all(0 <= i < len(args) for i in self._by):
+            return None
+        return args[self._by[0]] if len(self._by) == 1 else tuple(args[i] for i in self._by)
+
+    def with_learned(self, args: tuple[Any, ...], learned: Any) -> tuple[Any, ...]:
+        by = self._by or ()
+        others = dict(zip(by, (learned,) if len(by) == 1 else learned, strict=True))
+        return tuple(others.get(i, a) for i, a in enumerate(args))
+
+    @contextmanager
+    def entering(self, tell: Callable[[dict[str, mx.array], dict[str, Any]], None]) -> Iterator[None]:
+        """While it lasts, `tell` is given what the user's function gets: what is learned by its name, and what is fed."""
+
+        def entered(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            tell(named(self.learned(args)), dict(arrays_by_path((self.fed(args), kwargs))))
+
+        if self._door is not None:
+            self._door.tell = entered
+        try:
+            yield
+        finally:
+            if self._door is not None:
+                self._door.tell = None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not LISTENERS or COMPILING:
+            return self._read(*args, **kwargs) if COMPILING and LISTENERS else self.plain(*args, **kwargs)
+        if self.model is None and _taking:  # a slope of a slope, or steps that a gradient is taken of: no training by itself
+            return self.plain(*args, **kwargs)
+        _taking.append(self)
+        try:
+            return self._heard(args, kwargs)
+        finally:
+            _taking.pop()
+
+    def _heard(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        for listener in list(LISTENERS):
+            listener.hear_gradient_begin(self, args, kwargs)
+        # Whoever listens by now may have begun just then.
+        heard = list(LISTENERS)
+        for listener in heard if self.model is None else ():  # a step may have shown by the weights that came in
+            listener.step_taken()
+        try:
+            value, gradients = result = self.plain(*args, **kwargs)
+        except BaseException:
+            for listener in heard:
+                listener.hear_gradient_failed()
+            raise
+        for listener in heard:
+            listener.hear_gradient(self, value, gradients)
+        return result
+
+    def _read(self, *args: Any, **kwargs: Any) -> Any:
+        """MLX reads the function that it compiles: what the loss does is written down, once."""
+        step = COMPILING[-1]
+        step.model = step.model or self.model
+        if self.model is None and self._by:
+            return step.reading.gradient(self, args, kwargs)
+        if self.model is None or step.tape is not None:
+            return self.plain(*args, **kwargs)
+        step.tape = Tape(self.model)
+        with step.tape.listening():
+            return self.plain(*args, **kwargs)
+
+
+def _cell_values(function: Any) -> dict[str, CellType]:
+    if not isinstance(function, FunctionType):
+        return {}
+    return dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+
+
+def _content(cell: CellType | None) -> Any:
+    try:
+        return None if cell is None else cell.cell_contents
+    except ValueError:  # nothing is in it yet
+        return None
+
+
+def taps_on_made() -> list[Callable[[], None]]:
+    """What nn.value_and_grad returned before anybody listened: a function that holds mx.value_and_grad's in a cell."""
+    codes = [c for c in nn.value_and_grad.__code__.co_consts if getattr(c, "co_name", "") == "wrapped_value_grad_fn"]
+    undo = []
+    for thing in gc.get_objects():
+        if type(thing) is FunctionType and thing.__code__ in codes:
+            cells = _cell_values(thing)
+            cell, model = cells.get("value_grad_fn"), _content(cells.get("model"))
+            if cell is not None and model is not None and not isinstance(_content(cell), Differentiated | None):
+                undo.append(_put(cell, Differentiated(cell.cell_contents, model, getattr(thing, "__wrapped__", None))))
+    return undo
+
+
+def _put(cell: CellType, new: Differentiated) -> Callable[[], None]:
+    cell.cell_contents = new
+
+    def undo() -> None:
+        if cell.cell_contents is new:
+            cell.cell_contents = new.plain
+
+    return undo
