@@ -268,11 +268,10 @@ def build_report(
 
 
 def _worded(findings: Iterable[Finding], engine: Engine, framework: str | None) -> list[Finding]:
-    """The advice of the checks in the framework's words; what a finding says of its own stays."""
-    from sleuth.adapters import advice_in
+    from sleuth.adapters import in_words_of
 
-    advice, general = advice_in(framework), {c.name: c.fix for c in engine.checks}
-    return [replace(f, fix=advice[f.name]) if f.name in advice and f.fix == general[f.name] else f for f in findings]
+    usual = {c.name: c.fix for c in engine.checks}
+    return [replace(f, fix=in_words_of(framework, f.name, f.fix, usual[f.name])) for f in findings]
 
 
 def configured(select: list[str] | None, ignore: Mapping[str, str] | None) -> Configuration:

@@ -2,6 +2,7 @@
 
 import importlib
 import pkgutil
+import re
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -16,6 +17,12 @@ if TYPE_CHECKING:
 
 # In the words of this one the checks themselves speak.
 SPOKEN = "torch"
+# What it alone understands, in the texts of checks: a remark in brackets, and names of its own.
+REMARK = re.compile(r" \(in torch\b(?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)")
+FOREIGN = re.compile(
+    r"torch|nn\.|optim\.|DataLoader|requires_grad|zero_grad|\.backward\(|state_dict|optimizer\.|\.parameters\(|\.item\(|no_grad|detach"
+    r"|param_groups|autocast|model\.(train|eval|float|double|to)\(|\w_\(|scaler"
+)
 
 
 def available() -> "Iterator[Adapter]":
@@ -58,3 +65,13 @@ def advice_in(framework: str | None) -> dict[str, str]:
     texts = tomllib.loads((Path(__file__).parent / "advice.toml").read_text(encoding="utf-8"))
     found = {name: by.get(framework, by.get("others")) for name, by in texts.items()}
     return {name: text for name, text in found.items() if text is not None}
+
+
+def in_words_of(framework: str | None, name: str, fix: str, usual: str) -> str:
+    """The advice of a finding of this name; `usual`: that of its check. What a finding says of its own comes first, if it can be
+    understood."""
+    advice = advice_in(framework).get(name)
+    if framework is None or framework == SPOKEN:
+        return fix
+    own = REMARK.sub("", fix)
+    return own if advice is None or (fix != usual and not FOREIGN.search(own)) else advice

@@ -92,7 +92,8 @@ def _judge_crowd(seen: Seen, trial: Overfit) -> Iterator[Evidence]:
         summary=f"trained on {crowd.samples} samples alone, at any rate, the loss gets to {crowd.loss:.3g}, which is what one "
         f"and the same answer for all reaches ({crowd.constant:.3g}), while a simple learner ({alignment.learner}) tells "
         f"{alignment.skill:.0%} of the targets from these inputs: this model cannot express it",
-        fix="Give the model a hidden layer: nn.Sequential(nn.Linear(inputs, 32), nn.ReLU(), nn.Linear(32, outputs)).",
+        fix="Give the model a hidden layer with an activation, of some 32 units (in torch: nn.Sequential(nn.Linear(inputs, 32), "
+        "nn.ReLU(), nn.Linear(32, outputs))).",
         numbers={"loss": crowd.loss, "constant": crowd.constant, "samples": crowd.samples, "skill": alignment.skill},
         first_step=1,
         strength=alignment.skill / LEARNABLE,

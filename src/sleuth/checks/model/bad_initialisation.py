@@ -120,7 +120,8 @@ def _positive(facts: list[StartFacts]) -> Iterator[Evidence]:
                 "every unit computes about the same large sum",
                 numbers={"mean": f.mean, "std": f.std, "fan_in": f.fan_in},
                 severity=Severity.WARNING,
-                fix="Draw weights around zero: torch.randn (or nn.init.kaiming_normal_) instead of torch.rand.",
+                fix="Draw weights around zero, from a normal distribution and not between 0 and 1 (in torch: torch.randn or "
+                "nn.init.kaiming_normal_ instead of torch.rand).",
                 strength=f.mean * f.fan_in / POSITIVE_SUM,
             )
 

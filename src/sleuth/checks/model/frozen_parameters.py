@@ -96,8 +96,8 @@ def _untrained(seen: Seen, trunk: FrozenTrunk) -> Iterator[Evidence]:
             summary=f"{trunk.first} to {trunk.last}, {share:.0%} of all weights, are frozen although they were never trained: "
             f"{trunk.mark}",
             numbers={"layers": trunk.layers, "numbers": trunk.numbers, "share": share},
-            fix="Load the pretrained weights before freezing (load_state_dict, weights=...), or unfreeze the trunk: "
-            "for p in trunk.parameters(): p.requires_grad_(True), before the optimiser is built.",
+            fix="Load the pretrained weights before freezing (in torch: load_state_dict, weights=...), or unfreeze the trunk "
+            "before the optimiser is built (in torch: for p in trunk.parameters(): p.requires_grad_(True)).",
             strength=share,
         )
 

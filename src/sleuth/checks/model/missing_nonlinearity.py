@@ -135,7 +135,8 @@ def _evidence(found: list[Chain], nowhere: bool) -> Evidence:
         location=chain.last.location,
         summary=f"{first} ({inputs}→{chain.first.settings['out']}) feeds {last} ({chain.last.settings['in']}→{outputs}) with "
         f"{between} between them: together they are one linear layer {inputs}→{outputs}{more}{whole}",
-        fix=f"Put an activation between {first} and {last}, such as nn.ReLU() or torch.relu(…), or keep only one of them.",
+        fix=f"Put an activation between {first} and {last}, such as ReLU (in torch: nn.ReLU() or torch.relu(…)), or keep only "
+        "one of them.",
         numbers={"pairs": len(found), "in": inputs, "middle": chain.first.settings["out"], "out": outputs},
         strength=len(found) + (1.0 if nowhere else 0.0),
     )

@@ -59,7 +59,9 @@ def norm_on_tiny_batch(seen: Seen, *, tiny: int = TINY) -> Iterator[Evidence | N
     yield Evidence(
         where=norms[0].path,
         summary=f"{which}, and {norms[0].path} ({norms[0].kind}) normalises over the batch",
-        fix="Pass drop_last=True to the DataLoader, so that no batch of one sample comes." if only_last else None,
+        fix="Leave out the last batch where it has one sample only (in torch: DataLoader(…, drop_last=True))."
+        if only_last
+        else None,
         numbers={"smallest_batch": min(sizes), "tiny_batches": len(small), "batches": len(sizes)},
         strength=len(small) / len(sizes),
     )

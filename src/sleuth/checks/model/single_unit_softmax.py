@@ -65,7 +65,7 @@ def _inside(softmax: Softmax) -> Evidence:
         harm = f", though it is to weigh {operation.shape[along]} positions against each other"
     elif has_complement(softmax):
         harm = ", and what is multiplied by one minus it never counts"
-    gate = "Use sigmoid for a gate of one unit: torch.sigmoid(score)."
+    gate = "Use sigmoid for a gate of one unit: sigmoid(score)."
     return Evidence(
         where=operation.layer or None,
         location=operation.location,

@@ -108,8 +108,9 @@ def _through_time(seen: Seen, deeper: float, hopeless: float) -> Evidence | None
         severity=Severity.ERROR if grown > hopeless else Severity.WARNING,
         numbers={"ratio": grown, "length": reach.length, "turn": turn},
         series=(Series("by position", tuple(map(float, reach.positions)), reach.sizes),),
-        fix="Start the recurrent weight as an orthogonal matrix of gain 1 (nn.init.orthogonal_), use nn.LSTM or nn.GRU, and clip "
-        "the gradients (in torch: torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0) before the step).",
+        fix="Start the recurrent weight as an orthogonal matrix of gain 1 (in torch: nn.init.orthogonal_), use an LSTM or GRU, "
+        "and clip the gradients to a norm of 1 before the step "
+        "(in torch: torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)).",
         strength=grown / deeper,
     )
 
@@ -169,8 +170,8 @@ def _over_steps(seen: Seen, optimiser: int, growth: float) -> Evidence | None:
         summary=f"the norm of all gradients was {usual:.2g} in the first steps and is {latest:.2g} at step {norms[-1][0]}",
         numbers={"first": usual, "latest": latest, "growth": latest / usual},
         series=(Series("gradient norm", tuple(float(s) for s, _ in norms), tuple(n for _, n in norms)),),
-        fix="Bound what is minimised (a hinge, a sigmoid, weight decay), and clip the gradients before the step, in torch with "
-        "torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0).",
+        fix="Bound what is minimised (a hinge, a sigmoid, weight decay), and clip the gradients to a norm of 1 before the step "
+        "(in torch: torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)).",
         first_step=step,
         last_step=norms[-1][0],
         strength=latest / usual / growth,

@@ -128,7 +128,8 @@ def _overflow(seen: Seen, computed: dict[str, str]) -> Evidence | None:
             numbers={"infs": int(row[8]), "count": int(row[0]), "step": frame.step},
             severity=Severity.ERROR,
             confidence=Confidence.CERTAIN,
-            fix="Use bfloat16 in place of float16, or keep this layer in float32 (torch.autocast(…, enabled=False) around it).",
+            fix="Use bfloat16 in place of float16, or keep this layer in float32 "
+            "(in torch: torch.autocast(…, enabled=False) around it).",
             first_step=None if frame is frames[0] else frame.step,
             last_step=frame.step,
         )

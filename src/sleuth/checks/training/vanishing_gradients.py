@@ -121,7 +121,7 @@ def _out_of_reach(seen: Seen, faded: float) -> Evidence | None:
         f"(R² = {reach.beyond:.2f}), and from the others not (R² = {max(reach.within, 0.0):.2f})",
         numbers={"ratio": rest, "length": reach.length, "beyond": reach.beyond, "within": reach.within},
         series=(Series("by position", tuple(map(float, reach.positions)), reach.sizes),),
-        fix="Use nn.LSTM or nn.GRU, start the recurrent weight as an orthogonal matrix of gain 1 (nn.init.orthogonal_), "
+        fix="Use an LSTM or GRU, start the recurrent weight as an orthogonal matrix of gain 1 (in torch: nn.init.orthogonal_), "
         "or let the answer look at all positions (attention, a mean over time).",
         strength=faded / max(rest, 1e-30),
     )

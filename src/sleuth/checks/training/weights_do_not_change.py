@@ -130,7 +130,8 @@ def _undone(undone: list[Parts], count: int) -> Evidence:
         summary=f"each step changes {update.path} by {ratio:.1e} of its size, and before the next one it is back where it was: "
         f"at {len(weight.steps)} steps that were looked at, {len(undone)} of {count} weight matrices began with the same values",
         numbers={"layers": len(undone), "of": count, "looks": len(weight.steps), "ratio": ratio},
-        fix="Remove what writes the old weights back between the steps: a load_state_dict, copy_ or deepcopy inside the loop. "
+        fix="Remove what writes the old weights back between the steps, a loading or copying of weights inside the loop "
+        "(in torch: load_state_dict, copy_, deepcopy). "
         "Where a step returns the new weights, assign them and give them to the next one.",
         first_step=int(update.steps[0]),
         last_step=int(update.steps[-1]),

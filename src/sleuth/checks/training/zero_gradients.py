@@ -137,7 +137,8 @@ def _never_moved(still: list[Parameter], course: Course) -> Evidence:
         f"as it began: the loss is computed from {what}, but does not change with it",
         numbers={"parameters": len(still), "looks": looks},
         fix="Look at what stands between it and the loss: a weight of 0 (1 // 4 is 0), a clamp beyond whose bounds it lies, "
-        "round, sign, detach; if it is not to learn, leave it out of the loss or set requires_grad_(False).",
+        "round, sign, a value without its graph; if it is not to learn, leave it out of the loss (in torch: or set "
+        "requires_grad_(False)).",
         severity=Severity.HINT,
         confidence=Confidence.LIKELY,
         last_step=int(course.steps[-1]),
