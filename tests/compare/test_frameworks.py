@@ -101,3 +101,32 @@ def test_weights_that_lie_side_by_side_are_matched_by_their_numbers() -> None:
     found = sleuth.compare(mine, sleuth.Subject((apply, params), None, loss, optax.adam(1e-3)), (X, Y))
     assert found.status == "same", str(found)
     assert found.pairs[0].carried == 4
+
+
+def test_functions_between_layers_are_told_apart_where_no_layer_stands_for_them() -> None:
+    import jax
+    from flax import nnx
+
+    class Net(nnx.Module):
+        def __init__(self, between: Any, epsilon: float) -> None:
+            rngs = nnx.Rngs(0)
+            self.enter, self.norm = nnx.Linear(8, 16, rngs=rngs), nnx.LayerNorm(16, epsilon=epsilon, rngs=rngs)
+            self.head, self.between = nnx.Linear(16, 4, rngs=rngs), between
+
+        def __call__(self, x: Any) -> Any:
+            return self.head(self.norm(self.between(self.enter(x))))
+
+    def exact(x: Any) -> Any:
+        return jax.nn.gelu(x, approximate=False)
+
+    ours = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.LayerNorm(16), nn.Linear(16, 4))
+    assert sleuth.compare(ours, Net(exact, 1e-5), X).status == "same"
+    (reason,) = sleuth.compare(ours, Net(jax.nn.gelu, 1e-5), X).reasons
+    assert reason.name == "variant"
+    assert "gelu with erf (exact)" in reason.text
+    assert "gelu with tanh (approximate)" in reason.text
+    assert "epsilon" not in reason.text
+    assert reason.after < 1e-9
+    (reason,) = sleuth.compare(ours, Net(jax.nn.silu, 1e-6), X).reasons
+    assert "silu" in reason.text
+    assert "with epsilon 1e-05, jax with epsilon 1e-06" in reason.text

@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
-from sleuth.comparing.reasons.formula import Formula, Task
+from sleuth.comparing.reasons.formula import Formula, Maker, Task, fitting
 
 # Element by element: some show what all do.
 ELEMENTS = 4096
@@ -55,6 +56,15 @@ def activations(task: Task) -> Iterator[Formula]:
         alpha = float(np.median(y[below] / np.expm1(x[below])))
         yield Formula("alpha", f"elu with alpha {alpha:.4g}", lambda t: _elu(few(t.x), alpha), few)
     yield from _softmaxes(task)
+
+
+def applied(maker: Maker, task: Task) -> tuple[str, Formula] | None:
+    """Which function of the input does a layer of this kind make its output of, and by which formula?"""
+    for name, function in FUNCTIONS.items():
+        found = fitting(maker, [replace(task, x=function(task.x.astype(np.float64)))])
+        if found is not None:
+            return name, found[0]
+    return None
 
 
 def _on_few(task: Task, function: Function) -> np.ndarray:
