@@ -99,7 +99,8 @@ class JaxBench(Bench):
         arrays, static = self.parted(given)
         key = (alone, self.training, static.key, tuple((a.shape, str(a.dtype)) for a in arrays))
         if key not in self._traces:
-            self._traces[key] = Trace(self, arrays, static, progress or Progress(), alone=alone)
+            self._traces[key] = made = Trace(self, arrays, static, progress or Progress(), alone=alone)
+            self.repeats_dice = self.repeats_dice or made.repeats_dice
         return self._traces[key]
 
     def arrays(self, batch: Parts) -> list[Any]:

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
-# The emitters of fusions take XLA as long as all the rest of it, for code that is no faster; several parts in parallel take more of
-# the processor than one.
+# The emitters of fusions take XLA as long as all the rest of it, for code that is no faster; several parts at a time take more
+# of the processor than one.
 CAREFUL = {"xla_cpu_use_fusion_emitters": False, "xla_cpu_parallel_codegen_split_count": 1}
 # Without optimisation a program is compiled in a fifth of that, for code that takes a few times as long.
 HASTY = {**CAREFUL, "xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
@@ -36,7 +36,7 @@ def numbers_made(jaxpr: Any) -> int:
     """That all its operations put out together, and the products of its convolutions."""
     total = 0
     for equation in jaxpr.eqns:
-        inner = [body for value in equation.params.values() for body in _bodies(value)]
+        inner = [body for value in equation.params.values() for body in bodies(value)]
         if inner:
             total += int(equation.params.get("length", 1)) * sum(numbers_made(body) for body in inner)
             continue
@@ -48,12 +48,12 @@ def numbers_made(jaxpr: Any) -> int:
     return total
 
 
-def _bodies(value: Any) -> Iterator[Any]:
+def bodies(value: Any) -> Iterator[Any]:
     """Of loops, branches and calls."""
     if hasattr(value, "eqns"):
         yield value
     elif hasattr(value, "jaxpr"):
-        yield from _bodies(value.jaxpr)
+        yield from bodies(value.jaxpr)
     elif isinstance(value, tuple | list):
         for each in value:
-            yield from _bodies(each)
+            yield from bodies(each)

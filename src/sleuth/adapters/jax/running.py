@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from sleuth.adapters.jax.arrays import is_key
 from sleuth.adapters.jax.effort import executable, options_for
 
 # Programs that are the same to the compiler are compiled once, whoever asks: examining again after a small change is quick.
@@ -109,10 +110,13 @@ def _compiled(name: Hashable, function: Callable[..., Any], tree: Any, flat: lis
     traced = jax.jit(flattened).trace(*flat)
     lowered = traced.lower()
     options = options_for(name, traced.jaxpr.jaxpr, wide=wide)
-    # Arrays that the user's function closes over belong to this program alone.
-    if traced.jaxpr.consts:
+    digest = hashlib.sha256(lowered.as_text().encode())
+    try:
+        for constant in traced.jaxpr.consts:  # arrays that the user's function closes over
+            digest.update(np.asarray(jax.random.key_data(constant) if is_key(constant) else constant).tobytes())
+    except Exception:  # something that has no values to compare: this program is nobody else's
         return executable(lowered, options), structure[0]
-    text = hashlib.sha256(lowered.as_text().encode()).hexdigest(), tuple(options)
+    text = digest.hexdigest(), tuple(options)
     if text not in _executables:
         _executables[text] = executable(lowered, options)
         if len(_executables) > KEPT:
