@@ -86,8 +86,9 @@ class EquinoxForm(Form):
     @property
     def has_modes(self) -> bool:
         """Does any layer know the two apart?"""
-        (flags, tree), (quiet, other) = (jax.tree.flatten(t) for t in (self._static, self._eqx.nn.inference_mode(self._static)))
-        return tree != other or any(one is not two for one, two in zip(flags, quiet, strict=True))
+        taken: list[Any] = [jax.tree.flatten(t) for t in (self._static, self._eqx.nn.inference_mode(self._static))]
+        (flags, tree), (quiet, other) = taken
+        return bool(tree != other) or any(one is not two for one, two in zip(flags, quiet, strict=True))
 
 
 def _refuses(call: Any, inputs: Any) -> bool:
