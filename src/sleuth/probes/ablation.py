@@ -28,6 +28,8 @@ def without_inputs(lab: Lab, samples: Samples) -> Parts:
         raise Unsupported(f"only {samples.count} samples could be used")
     if not samples.distinct:
         raise Unsupported("the batch holds equal inputs")
+    if lab.bench.repeats_dice:
+        raise Unsupported("dropout and the like fall the same way at every step here, which tells the samples apart")
     targets = [lab.adapter.values(a) for _, a in leaves(samples.batch.target, lab.adapter.is_array)]
     if not targets:
         raise Unsupported("no target could be told from the inputs")

@@ -30,7 +30,7 @@ def counting(lab: Lab) -> Iterator[Observation]:
     trainable = set(lab.bench.paths())
     learned = [
         p
-        for p in lab.adapter.architecture(lab.subject).parameters
+        for p in lab.architecture.parameters
         if p.path in trainable and p.optimised is not False and p.tied_to is None and p.family != "embedding"
     ]
     samples = lab.train.samples if lab.train.complete else _length(lab)

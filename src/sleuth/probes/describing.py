@@ -13,7 +13,7 @@ from sleuth.probes.probe import Lab, probe
 def describing(lab: Lab) -> Iterator[Observation]:
     if not isinstance(lab.adapter, Describes):
         raise Unsupported(f"the {lab.adapter.name} adapter cannot describe a model")
-    architecture = lab.adapter.architecture(lab.subject)
+    architecture = lab.architecture
     lab.facts["parameters"] = sum(p.size for p in architecture.parameters if p.tied_to is None)
     yield architecture
     yield lab.adapter.settings(lab.subject)

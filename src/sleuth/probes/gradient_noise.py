@@ -103,7 +103,7 @@ def _cut(lab: Lab, batches: list[Parts], size: int) -> tuple[list[Parts], int]:
         if len(batches) == 1
         else f"there are only {len(batches)} batches of {size} samples"
     )
-    if isinstance(lab.adapter, Describes) and lab.adapter.architecture(lab.subject).has("batchnorm"):
+    if isinstance(lab.adapter, Describes) and lab.architecture.has("batchnorm"):
         raise Unsupported(f"{few}, and with batch normalisation a part of one has gradients of its own")
     part = max(1, size * len(batches) // (2 * FEWEST))
     places = [np.arange(first, first + part) for first in range(0, size - part + 1, part)]

@@ -79,7 +79,7 @@ def _momentum(lab: Lab) -> float | None:
     """The slowest batch-norm's; None where there is none or it averages over everything."""
     if not isinstance(lab.adapter, Describes):
         return None
-    layers = [x for x in lab.adapter.architecture(lab.subject).layers if x.family == "batchnorm"]
+    layers = [x for x in lab.architecture.layers if x.family == "batchnorm"]
     values = [x.settings.get("momentum") for x in layers]
     return min((float(v) for v in values if isinstance(v, int | float)), default=None)
 

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from sleuth.core.adapter import Describes
 from sleuth.core.errors import Unsupported
 from sleuth.core.observation import Architecture, Observation, Parameter
 from sleuth.core.stage import Stage
@@ -22,9 +21,7 @@ LEAST_NUMBERS = 256
 
 @probe(title="Looking at what is left to learn", stage=Stage.MODEL, rank=3, emits=(FrozenRest,), needs=("forward",))
 def offsets(lab: Lab) -> Iterator[Observation]:
-    if not isinstance(lab.adapter, Describes):
-        raise Unsupported(f"the {lab.adapter.name} adapter cannot describe a model")
-    architecture: Architecture = lab.adapter.architecture(lab.subject)
+    architecture: Architecture = lab.architecture
     learning = [p for p in architecture.parameters if p.trainable]
     weights = [p for p in architecture.parameters if p.family in WEIGHTY and len(p.shape) >= 2 and p.tied_to is None]
     if not learning or not weights or not all(_only_shifts(p) for p in learning):

@@ -5,14 +5,15 @@ import pkgutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 import sleuth.probes
-from sleuth.core.adapter import Adapter, Bench
+from sleuth.core.adapter import Adapter, Bench, Describes
 from sleuth.core.errors import Unsupported
-from sleuth.core.observation import Observation, Role, Split
+from sleuth.core.observation import Architecture, Observation, Role, Split
 from sleuth.core.stage import Stage
 from sleuth.core.subject import Parts, Subject
 
@@ -80,6 +81,13 @@ class Lab:
     def rng(self) -> np.random.Generator:
         """A fresh generator with a fixed seed: the same examination gives the same report."""
         return np.random.default_rng(0)
+
+    @cached_property
+    def architecture(self) -> Architecture:
+        """Of the user's own model, which no experiment touches: described once."""
+        if not isinstance(self.adapter, Describes):
+            raise Unsupported(f"the {self.adapter.name} adapter cannot describe a model")
+        return self.adapter.architecture(self.subject)
 
     def threshold(self, check: str, name: str) -> float:
         """What the user has set; 0 where that is nothing."""

@@ -5,8 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from sleuth.core.adapter import Describes
-from sleuth.core.errors import Unsupported
 from sleuth.core.observation import Layer, Observation, Parameter
 from sleuth.core.stage import Stage
 from sleuth.core.statistics import Statistics
@@ -18,9 +16,7 @@ from sleuth.probes.symmetry import equal_rows, rows_of, still_equal
 
 @probe(title="Looking at the weights at the start", stage=Stage.MODEL, rank=3, emits=(ParameterStart,))
 def start(lab: Lab) -> Iterator[Observation]:
-    if not isinstance(lab.adapter, Describes):
-        raise Unsupported(f"the {lab.adapter.name} adapter cannot describe a model")
-    architecture = lab.adapter.architecture(lab.subject)
+    architecture = lab.architecture
     trainable = set(lab.bench.paths())
     layers = {layer.path: layer for layer in architecture.layers}
     trained = any(_was_trained(lab, p) for p in architecture.parameters if p.path in trainable)

@@ -27,7 +27,7 @@ def trunk(lab: Lab) -> Iterator[Observation]:
         raise Unsupported(f"the {lab.adapter.name} adapter cannot describe a model")
     if lab.subject.step is not None:
         raise Unsupported("in a step of one's own what is frozen may change from call to call")
-    architecture = lab.adapter.architecture(lab.subject)
+    architecture = lab.architecture
     matrices = [p for p in _known(architecture) if p.family in WEIGHTY and len(p.shape) >= 2]
     if all(p.trainable for p in matrices):
         raise Unsupported("no layer is frozen")

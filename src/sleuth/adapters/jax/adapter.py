@@ -74,8 +74,7 @@ class JaxAdapter(
 
     def connection(self, bench: Bench, batch: Parts) -> Connection:
         own = _own(bench)
-        layers = {p.path: p.layer for p in describing.describe(own.subject).parameters}
-        return connection.connection(own.trace(batch), own.paths(), layers)
+        return connection.connection(own.trace(batch), own.paths(), describing.holders(own.subject))
 
     def flow(self, bench: Bench, batch: Parts) -> Flow:
         return flow.flow(_own(bench), batch)

@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from sleuth.adapters.jax import observing
@@ -16,7 +15,7 @@ from sleuth.adapters.jax.forms import form_of
 from sleuth.adapters.jax.naming import step_usage
 from sleuth.adapters.jax.overhearing import Ear
 from sleuth.adapters.jax.program import Program, Progress, one_number
-from sleuth.adapters.jax.running import Programs, joined, parted, precision
+from sleuth.adapters.jax.running import Programs, as_array, joined, parted, precision
 from sleuth.adapters.jax.stepping import Stepper
 from sleuth.adapters.jax.trace import Trace
 from sleuth.core.adapter import Bench, Gradients
@@ -43,6 +42,9 @@ class JaxBench(Bench):
             self.params = _widened(self.form.params, wide)
             self.rest = _widened(self.form.rest, wide)
             self.stepper = Stepper(subject.optimizer, self.params)
+            if subject.optimizer is not None and not wide:
+                self.stepper.state  # noqa: B018  whatever is wrong with the optimiser shows before all experiments
+        self._has_modes = self.form.has_modes
         self.training = True
         self._gradients: Any = None
         self.ear: Ear | None = None  # hears what is said inside the model
@@ -72,21 +74,22 @@ class JaxBench(Bench):
         flat, tree = jax.tree.flatten(self.params)
         at = self.flat_paths.index(path)
         with precision(self.wide):
-            flat[at] = jnp.asarray(np.asarray(values).astype(flat[at].dtype)).reshape(flat[at].shape)
+            flat[at] = jax.device_put(np.asarray(values).astype(flat[at].dtype).reshape(flat[at].shape))
         self.params = jax.tree.unflatten(tree, flat)
 
     def snapshot(self) -> Any:
         self.take_back()
-        held = (self.params, self.rest, self.stepper.state, self.stepper.knobs)
+        held = (self.params, self.rest, self.stepper.held, self.stepper.knobs)
         return held, random.getstate(), np.random.get_state()
 
     def restore(self, snapshot: Any) -> None:
-        (self.params, self.rest, self.stepper.state, self.stepper.knobs), python, numpy = snapshot
+        (self.params, self.rest, self.stepper.held, self.stepper.knobs), python, numpy = snapshot
         random.setstate(python)
         np.random.set_state(numpy)
 
     def set_training(self, on: bool) -> None:
-        self.training = on
+        # A model without modes is one program, whatever it is asked for.
+        self.training = on or not self._has_modes
 
     def trace(self, batch: Parts, progress: Progress | None = None) -> Trace:
         """One forward and loss, operation by operation; kept, for each shape of the batch and each mode."""
@@ -96,7 +99,8 @@ class JaxBench(Bench):
         arrays, static = self.parted(given)
         key = (alone, self.training, static.key, tuple((a.shape, str(a.dtype)) for a in arrays))
         if key not in self._traces:
-            self._traces[key] = Trace(self, arrays, static, progress or Progress(), alone=alone)
+            self._traces[key] = made = Trace(self, arrays, static, progress or Progress(), alone=alone)
+            self.repeats_dice = self.repeats_dice or made.repeats_dice
         return self._traces[key]
 
     def arrays(self, batch: Parts) -> list[Any]:
@@ -221,9 +225,4 @@ class JaxBench(Bench):
 
 def _widened(tree: Any, wide: bool) -> Any:
     """As arrays of JAX: a NumPy array among the weights has no methods that user code may rely on."""
-
-    def change(leaf: Any) -> Any:
-        array = jnp.asarray(leaf)
-        return array.astype(jnp.float64) if wide and jnp.issubdtype(array.dtype, jnp.floating) else array
-
-    return jax.tree.map(change, tree)
+    return jax.tree.map(lambda leaf: as_array(leaf, wide), tree)

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import jax
-import jax.numpy as jnp
+import numpy as np
 
 from sleuth.adapters.jax.arrays import device
+from sleuth.adapters.jax.effort import HASTY, executable
 from sleuth.adapters.jax.forms import Form, form_of
 from sleuth.adapters.jax.freezing import frozen_on_purpose
 from sleuth.adapters.jax.optimising import injected, read, transformation
@@ -64,7 +65,7 @@ def settings(subject: Subject) -> Settings:
         lr=lr,
         optimiser_options=options,
         parameter_dtype=max(set(dtypes), key=dtypes.count) if dtypes else None,
-        default_dtype=str(jnp.zeros(()).dtype),
+        default_dtype=str(jax.dtypes.canonicalize_dtype(float)),
         versions={n: v for n in ("jax", "flax", "equinox", "optax") if (v := getattr(sys.modules.get(n), "__version__", None))},
         machine={**machine(), "device": ", ".join(sorted({device(a) for a in arrays if isinstance(a, jax.Array)}))},
     )
@@ -133,8 +134,7 @@ def _parameters(subject: Subject, form: Form, modules: dict[str, Any]) -> Iterat
     tx = transformation(subject.optimizer)
     frozen = frozen_on_purpose(tx, form) if tx is not None else set()
     for path in form.paths():
-        array, (holder, _, _) = flat[path], path.rpartition(".")
-        plain = not modules
+        array, plain = flat[path], not modules
         yield Parameter(
             path=path,
             shape=tuple(array.shape),
@@ -142,8 +142,8 @@ def _parameters(subject: Subject, form: Form, modules: dict[str, Any]) -> Iterat
             device=device(array),
             trainable=path not in frozen,
             optimised=None if moved is None else path in moved,
-            layer=(holder or path) if plain else _holder(holder, modules),
-            family=_plain_family(path, array, flat) if plain else family_of(modules.get(_holder(holder, modules))),
+            layer=_layer_of(path, modules),
+            family=_plain_family(path, array, flat) if plain else family_of(modules.get(_layer_of(path, modules))),
             location=array_made_at(array) or (written_at(path) if plain else None),
         )
 
@@ -155,6 +155,19 @@ def _frozen(form: Form, modules: dict[str, Any]) -> Iterator[Parameter]:
         yield Parameter(
             path, tuple(array.shape), *kind, trainable=False, optimised=False, layer=layer, family=family_of(modules.get(layer))
         )
+
+
+def holders(subject: Subject) -> dict[str, str]:
+    """Of each trainable parameter, the layer that holds it."""
+    form = form_of(subject.model, subject.optimizer)
+    modules = dict(form.modules(subject.model))
+    return {path: _layer_of(path, modules) for path in form.paths()}
+
+
+def _layer_of(path: str, modules: dict[str, Any]) -> str:
+    """Of plain functions the place of the weights in their tree stands for it."""
+    holder = path.rpartition(".")[0]
+    return _holder(holder, modules) if modules else holder or path
 
 
 def _holder(path: str, modules: dict[str, Any]) -> str:
@@ -182,19 +195,22 @@ def _moved(subject: Subject, form: Form) -> set[str] | None:
     if tx is None:
         return None
     try:
-        ones = jax.tree.map(jnp.ones_like, form.params)
-        updates, _ = jax.jit(tx.update)(ones, tx.init(form.params), form.params)
-        found = dict(zip(form.flat_paths(), jax.tree.leaves(updates), strict=True))
+        ones = jax.tree.map(lambda p: np.ones(p.shape, p.dtype), form.params)
+        lowered = jax.jit(lambda *given: tx.update(*given)[0]).lower(ones, tx.init(form.params), form.params)
+        updates = executable(lowered, HASTY)(ones, tx.init(form.params), form.params)
+        found = dict(zip(form.flat_paths(), jax.device_get(jax.tree.leaves(updates)), strict=True))
     except Exception:  # an optimiser that wants more than gradients: it is met on the bench
         return None
-    moved = {path for path, update in found.items() if bool(jnp.any(update != 0))}
+    moved = {path for path, update in found.items() if np.any(update != 0)}
     return moved or None
 
 
 def _class_location(module: Any) -> Location | None:
     try:
         file = inspect.getsourcefile(type(module))
+        if not file or not is_users(file):
+            return None
         _, line = inspect.getsourcelines(type(module))
     except (OSError, TypeError):
         return None
-    return locate(file, line) if file and is_users(file) else None
+    return locate(file, line)

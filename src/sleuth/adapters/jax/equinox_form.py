@@ -25,7 +25,7 @@ class EquinoxForm(Form):
         self.params, other = eqx.partition(model, is_inexact)
         arrays, self._static = eqx.partition(other, eqx.is_array)
         self._key = key_word(type(model).__call__) if callable(model) else None
-        self.rest = {"arrays": arrays, "key": jax.random.key(SEED)}
+        self.rest = {"arrays": arrays} if self._key is None else {"arrays": arrays, "key": jax.random.key(SEED)}
         self._batched: bool | None = None
 
     def build(self, params: Any, rest: Any, training: bool) -> Any:
@@ -33,7 +33,7 @@ class EquinoxForm(Form):
         return model if training else self._eqx.nn.inference_mode(model)
 
     def rest_of(self, model: Any, rest: Any) -> Any:
-        return {**rest, "key": jax.random.split(rest["key"])[0]}
+        return rest if self._key is None else {**rest, "key": jax.random.split(rest["key"])[0]}
 
     def get_ready(self, model: Any, inputs: Any, rest: Any) -> None:
         if self._batched is None:
@@ -82,6 +82,13 @@ class EquinoxForm(Form):
 
     def order(self) -> list[str]:
         return list(self.flat_paths())
+
+    @property
+    def has_modes(self) -> bool:
+        """Does any layer know the two apart?"""
+        taken: list[Any] = [jax.tree.flatten(t) for t in (self._static, self._eqx.nn.inference_mode(self._static))]
+        (flags, tree), (quiet, other) = taken
+        return bool(tree != other) or any(one is not two for one, two in zip(flags, quiet, strict=True))
 
 
 def _refuses(call: Any, inputs: Any) -> bool:

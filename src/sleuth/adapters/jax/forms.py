@@ -67,6 +67,11 @@ class Form(ABC):
         """Can the model be called by itself?"""
         return True
 
+    @property
+    @abstractmethod
+    def has_modes(self) -> bool:
+        """Is there anything that training and evaluation do differently?"""
+
     def flat_paths(self) -> tuple[str, ...]:
         """Of the leaves of `params`, in JAX's order."""
         return tuple(path_of(keys) for keys, _ in jax.tree_util.tree_flatten_with_path(self.params)[0])

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-import jax.numpy as jnp
 import numpy as np
 
 from sleuth.adapters.jax.arrays import array_facts, is_array, to_numpy
@@ -80,7 +79,7 @@ def _recognised(bench: "JaxBench", output: Any, target: Any, value: Any) -> tupl
 
         def ask(point: np.ndarray) -> Any:
             with precision(bench.wide):
-                return to_numpy(bench.judged(jnp.asarray(point, output.dtype).reshape(output.shape), target))
+                return to_numpy(bench.judged(point.astype(output.dtype).reshape(output.shape), target))
 
     known, wanted = to_numpy(output), to_numpy(target)
     if known.dtype.kind != "f" or not known.size:

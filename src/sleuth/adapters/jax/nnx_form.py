@@ -86,6 +86,10 @@ class NnxForm(Form):
     def order(self) -> list[str]:
         return self._order
 
+    @property
+    def has_modes(self) -> bool:
+        return bool(self._graphs[True] != self._graphs[False])
+
 
 def _all_in_eval(nnx: Any, model: Any) -> bool:
     modes = [

@@ -25,6 +25,8 @@ class TreeForm(Form):
         leaves = list(_plain_leaves(model))
         return any(isinstance(leaf, jax.Array) for leaf in leaves) and all(_is_number(leaf) for leaf in leaves)
 
+    _key: str | None = None  # what the function calls the random key that it takes
+
     def __init__(self, model: Any) -> None:
         learned = model[LEARNED] if isinstance(model, Mapping) and len(model) > 1 and LEARNED in model else model
         inside = {id(leaf) for leaf in jax.tree.leaves(learned)}
@@ -32,17 +34,14 @@ class TreeForm(Form):
         flat, self._tree = jax.tree.flatten(model)
         self._trained = [is_inexact(leaf) and id(leaf) in inside for leaf in flat]
         self.params = jax.tree.unflatten(self._tree, [x if t else None for x, t in zip(flat, self._trained, strict=True)])
-        self.rest = {
-            "arrays": [x for x, t in zip(flat, self._trained, strict=True) if not t],
-            "key": jax.random.key(SEED),
-        }
+        self.rest: dict[str, Any] = {"arrays": [x for x, t in zip(flat, self._trained, strict=True) if not t]}
 
     def build(self, params: Any, rest: Any, training: bool) -> Any:
         learned, others = iter(jax.tree.leaves(params)), iter(rest["arrays"])
         return jax.tree.unflatten(self._tree, [next(learned) if t else next(others) for t in self._trained])
 
     def rest_of(self, model: Any, rest: Any) -> Any:
-        return {**rest, "key": jax.random.split(rest["key"])[0]}
+        return rest if self._key is None else {**rest, "key": jax.random.split(rest["key"])[0]}
 
     def get_ready(self, model: Any, inputs: Any, rest: Any) -> None:
         pass
@@ -72,6 +71,10 @@ class TreeForm(Form):
     def calls(self) -> bool:
         return False
 
+    @property
+    def has_modes(self) -> bool:
+        return False
+
 
 class PairForm(TreeForm):
     @staticmethod
@@ -84,6 +87,12 @@ class PairForm(TreeForm):
         super().__init__(model[1])
         self._apply: Callable[..., Any] = getattr(model[0], "apply", model[0])
         self._key = key_word(self._apply)
+        if self._key is not None:
+            self.rest["key"] = jax.random.key(SEED)
+
+    @property
+    def has_modes(self) -> bool:
+        return bool(mode_words(self._apply, True))
 
     def build(self, params: Any, rest: Any, training: bool) -> "Bound":
         return Bound(self, super().build(params, rest, training), rest, training)

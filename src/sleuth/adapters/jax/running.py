@@ -3,20 +3,19 @@
 import hashlib
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from sleuth.adapters.jax.arrays import is_key
+from sleuth.adapters.jax.effort import executable, options_for
+
 # Programs that are the same to the compiler are compiled once, whoever asks: examining again after a small change is quick.
 KEPT = 256
-_executables: "OrderedDict[tuple[str, bool], Any]" = OrderedDict()
-# To be compiled takes a small program a second and to run less than a thousandth of one. Those that run a few hundred times
-# at most are compiled in a third of the time, for code that takes some five times as long.
-HASTY = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True, "xla_cpu_use_fusion_emitters": False}
-RUN_SELDOM = ("values", "heard")
+_executables: "OrderedDict[tuple[str, tuple[str, ...]], Any]" = OrderedDict()
 
 
 def precision(wide: bool) -> AbstractContextManager[Any]:
@@ -34,11 +33,11 @@ class Static:
         return self.tree, tuple(repr(leaf) for leaf in self.leaves)
 
 
-def parted(tree: Any, wide: bool) -> tuple[list[jax.Array], Static]:
+def parted(tree: Any, wide: bool) -> tuple[list[Any], Static]:
     """The arrays of a batch, and all the rest of it."""
     flat, structure = jax.tree.flatten(tree)
     kept = tuple(None if is_data(leaf) else leaf for leaf in flat)
-    return [_widened(leaf, wide) for leaf in flat if is_data(leaf)], Static(structure, kept)
+    return [on_host(leaf, wide) for leaf in flat if is_data(leaf)], Static(structure, kept)
 
 
 def joined(arrays: list[Any], static: Static) -> Any:
@@ -50,9 +49,32 @@ def is_data(leaf: Any) -> bool:
     return isinstance(leaf, jax.Array) or (isinstance(leaf, np.ndarray | np.generic) and leaf.dtype.kind in "biufcV")
 
 
-def _widened(leaf: Any, wide: bool) -> jax.Array:
+def on_host(leaf: Any, wide: bool) -> Any:
+    """As a program takes it, without an operation of JAX: outside of programs each is compiled by itself, for every shape, and
+    `jnp.asarray` is one."""
+    if isinstance(leaf, jax.Array):
+        return widened(leaf) if wide else leaf
+    values = np.asarray(leaf)
+    kind = np.dtype(np.float64) if wide and _is_float(values) else jax.dtypes.canonicalize_dtype(values.dtype)
+    return values if values.dtype == kind else values.astype(kind)
+
+
+def as_array(leaf: Any, wide: bool) -> jax.Array:
+    """As an array of JAX, which shares no memory with anybody's."""
+    if isinstance(leaf, np.ndarray | np.generic):
+        return jax.device_put(np.array(on_host(leaf, wide)))
     array = leaf if isinstance(leaf, jax.Array) else jnp.asarray(leaf)
-    return array.astype(jnp.float64) if wide and jnp.issubdtype(array.dtype, jnp.floating) else array
+    return widened(array) if wide else array
+
+
+def widened(array: jax.Array) -> jax.Array:
+    if not _is_float(array) or array.dtype == np.float64:
+        return array
+    return jax.device_put(np.asarray(array).astype(np.float64), array.sharding if array.committed else None)
+
+
+def _is_float(array: Any) -> bool:
+    return bool(jnp.issubdtype(array.dtype, jnp.floating))
 
 
 class Programs:
@@ -63,8 +85,8 @@ class Programs:
     def run(self, name: Hashable, function: Callable[..., Any], *given: Any) -> Any:
         """`function(*given)`, all of whose leaves are arrays; `name` stands for everything else that it depends on."""
         with precision(self._wide):
-            executable, flat, out = self.ready(name, function, *given)
-            return jax.tree.unflatten(out, executable(*flat))
+            compiled, flat, out = self.ready(name, function, *given)
+            return jax.tree.unflatten(out, compiled(*flat))
 
     def ready(self, name: Hashable, function: Callable[..., Any], *given: Any) -> tuple[Any, list[Any], Any]:
         """The executable, what it is called with, and the tree that its results make."""
@@ -72,14 +94,12 @@ class Programs:
             flat, tree = jax.tree.flatten(given)
             key = (name, tree, tuple([(leaf.shape, leaf.dtype, getattr(leaf, "weak_type", False)) for leaf in flat]))
             if key not in self._made:
-                # In double precision derivatives are compared, and nothing is trained.
-                hasty = self._wide or (isinstance(name, tuple) and name[0] in RUN_SELDOM)
-                self._made[key] = _compiled(function, tree, flat, hasty=hasty)
-            executable, out = self._made[key]
-            return executable, flat, out
+                self._made[key] = _compiled(name, function, tree, flat, wide=self._wide)
+            compiled, out = self._made[key]
+            return compiled, flat, out
 
 
-def _compiled(function: Callable[..., Any], tree: Any, flat: list[Any], *, hasty: bool) -> tuple[Any, Any]:
+def _compiled(name: Hashable, function: Callable[..., Any], tree: Any, flat: list[Any], *, wide: bool) -> tuple[Any, Any]:
     structure: list[Any] = []
 
     def flattened(*leaves: Any) -> list[Any]:
@@ -89,20 +109,17 @@ def _compiled(function: Callable[..., Any], tree: Any, flat: list[Any], *, hasty
 
     traced = jax.jit(flattened).trace(*flat)
     lowered = traced.lower()
-    # Arrays that the user's function closes over belong to this program alone.
-    if traced.jaxpr.consts:
-        return _executable(lowered, hasty=hasty), structure[0]
-    text = hashlib.sha256(lowered.as_text().encode()).hexdigest(), hasty
+    options = options_for(name, traced.jaxpr.jaxpr, wide=wide)
+    digest = hashlib.sha256(lowered.as_text().encode())
+    try:
+        for constant in traced.jaxpr.consts:  # arrays that the user's function closes over
+            digest.update(np.asarray(jax.random.key_data(constant) if is_key(constant) else constant).tobytes())
+    except Exception:  # something that has no values to compare: this program is nobody else's
+        return executable(lowered, options), structure[0]
+    text = digest.hexdigest(), tuple(options)
     if text not in _executables:
-        _executables[text] = _executable(lowered, hasty=hasty)
+        _executables[text] = executable(lowered, options)
         if len(_executables) > KEPT:
             _executables.popitem(last=False)
     _executables.move_to_end(text)
     return _executables[text], structure[0]
-
-
-def _executable(lowered: Any, *, hasty: bool) -> Any:
-    if hasty:
-        with suppress(Exception):  # a compiler that does not know these options
-            return lowered.compile(compiler_options=HASTY)
-    return lowered.compile()

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import jax
@@ -29,18 +30,29 @@ class Stepper:
     def __init__(self, optimiser: Any, params: Any) -> None:
         self._tx = transformation(optimiser)
         self._rate = float(optimiser) if isinstance(optimiser, int | float | np.number) else None
-        self.state = self._init(params)
+        self._began = params
+        self.held: Any = None  # the state, where it is no longer that of the start
         self.knobs = Knobs()
         self.users = self._tx is not None or self._rate is not None
-        self.recipe = self._read()
+
+    @property
+    def state(self) -> Any:
+        if self.held is None:
+            self.held = self._init(self._began)
+        return self.held
+
+    @state.setter
+    def state(self, state: Any) -> None:
+        self.held = state
 
     def _init(self, params: Any) -> Any:
         if self._tx is not None:
             return jax.tree.map(jnp.asarray, self._tx.init(params))
-        zeros = jax.tree.map(jnp.zeros_like, params)
-        return {"mean": zeros, "square": zeros, "count": jnp.zeros((), jnp.int32)}
+        zeros = jax.tree.map(lambda p: jax.device_put(np.zeros(p.shape, p.dtype)), params)
+        return {"mean": zeros, "square": zeros, "count": jax.device_put(np.int32(0))}
 
-    def _read(self) -> Recipe:
+    @cached_property
+    def recipe(self) -> Recipe:
         if self._tx is not None:
             return read(self._tx, self.state)
         return Recipe(None if self._rate is None else "SGD", self._rate)

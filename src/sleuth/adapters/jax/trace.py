@@ -4,8 +4,10 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 
+from sleuth.adapters.jax.effort import bodies
 from sleuth.adapters.jax.marking import SCOPE
 from sleuth.adapters.jax.program import Progress
+from sleuth.adapters.jax.reading import RANDOM
 from sleuth.adapters.jax.running import Static, joined, precision
 from sleuth.adapters.jax.tape import Atom, Tape
 from sleuth.core.errors import Unsupported
@@ -37,6 +39,7 @@ class Trace:
         count = len(self.parameters)
         self.weights = dict(zip(self.tape.inputs[:count], self.parameters, strict=True))
         self.batch = self.tape.inputs[len(flat) - len(arrays) :]
+        self._rest = self.tape.inputs[count : len(flat) - len(arrays)]
         self.same: dict[int, Atom] = {}  # what a mark returned → what it was given
         self.returned: dict[int, list[Atom]] = {}  # call of a layer → what it returned
         for entry in self.tape.entries:
@@ -64,6 +67,17 @@ class Trace:
         found = [atom for v in roots for atom in self.returned.get(v, ()) if isinstance(atom, int)]
         return list(dict.fromkeys(found))
 
+    @property
+    def repeats_dice(self) -> bool:
+        """Are random numbers drawn that come from nothing which a call leaves for the next one?"""
+        moving = set(self._rest)
+        for entry in self.tape.entries:
+            if moving.intersection(self.tape.sources(entry)):
+                moving.update(entry.outputs)
+            elif _draws(entry.equation):
+                return True
+        return False
+
     def values(self, bench: "JaxBench", arrays: list[Any], slots: list[int]) -> list[Any]:
         """Of these slots, computed in one go."""
 
@@ -87,3 +101,8 @@ class Trace:
             if any(slot in wanted and slot not in without for slot in entry.outputs):
                 wanted |= {atom for atom in entry.inputs if isinstance(atom, int)}
         return wanted & set(self.batch)
+
+
+def _draws(equation: Any) -> bool:
+    inner = [body for value in equation.params.values() for body in bodies(value)]
+    return equation.primitive.name in RANDOM or any(_draws(each) for body in inner for each in body.eqns)

@@ -23,6 +23,7 @@ class Bench(ABC):
     """One joint copy of model, loss and optimiser to experiment on: nothing done here reaches the user's objects."""
 
     note: str | None = None  # what the report must say, such as "the model could not be copied"
+    repeats_dice: bool = False  # each call draws the same random numbers as the one before
 
     @abstractmethod
     def paths(self) -> tuple[str, ...]:
