@@ -72,6 +72,7 @@ def _family(kind: Any) -> list[Any]:
 def _init(plain: Callable[..., None]) -> Callable[..., None]:
     def init(optimiser: Optimizer, *args: Any, **kwargs: Any) -> None:
         plain(optimiser, *args, **kwargs)
+        made.note_made(optimiser)
         for listener in list(LISTENERS):
             listener.hear_made(optimiser)
 

@@ -18,7 +18,6 @@ from sleuth.adapters.mlx import made
 from sleuth.adapters.mlx.arrays import arrays_in, first_array
 from sleuth.adapters.mlx.describing import rate_of, schedule_of
 from sleuth.adapters.mlx.hearing import Hearing
-from sleuth.adapters.mlx.place import users_line
 from sleuth.adapters.mlx.state import single
 from sleuth.adapters.mlx.watching import looking, taps
 from sleuth.adapters.mlx.watching.accumulations import backward_of
@@ -113,6 +112,7 @@ class Watcher(taps.Listener):
         if self.model is not None:
             modes = made.mode_lines(self.model)
             self._made_places += [Call("train" if on else "eval", self.steps, line) for on, line in modes.items()]
+            self._made_places += [Call("narrowed", self.steps, line) for line in (made.narrowing_line(self.model),) if line]
             self.kept = self._material.close(self.model)
             self.left = self._material.take()
             self._connection = self._reach.connection(self.model, self.kept)
@@ -206,10 +206,6 @@ class Watcher(taps.Listener):
     @quietly
     def hear_clip(self, gradients: Any) -> None:
         self._story.say(self._clipping.clipped(gradients), self.steps + 1)
-
-    @quietly
-    def hear_made(self, optimiser: Optimizer) -> None:
-        self._optimisers.made(optimiser, users_line())
 
     @quietly
     def hear_step_begin(self, optimiser: Optimizer, target: Any, gradients: Any) -> None:
