@@ -2,21 +2,26 @@
 
 import sys
 from collections.abc import Iterator
+from types import CodeType, FrameType
 from typing import Any
 
 import mlx.nn as nn
 from mlx.optimizers import Optimizer
 
-from sleuth.adapters.mlx.arrays import is_array
+from sleuth.adapters.mlx.arrays import is_array, values
 from sleuth.adapters.mlx.loss_calls import own_call
 from sleuth.adapters.mlx.watching import taps
 from sleuth.adapters.mlx.watching.asking import Asking
+from sleuth.adapters.mlx.watching.batches import arrays_by_path
+from sleuth.adapters.mlx.watching.beside import kind_of
 from sleuth.adapters.mlx.watching.keeping import Keeper
 from sleuth.adapters.mlx.watching.looking import Look
 from sleuth.adapters.mlx.watching.passing import Passing
 from sleuth.adapters.mlx.watching.tape import Tape
+from sleuth.adapters.mlx.watching.validating import prints_of
 from sleuth.core.kept import Kept
-from sleuth.core.observation import LossCall
+from sleuth.core.observation import Evaluation, LossCall
+from sleuth.core.place import is_users
 from sleuth.core.subject import Parts
 
 
@@ -33,6 +38,7 @@ class Material:
     def gradient_begins(
         self, step: int, taken: taps.Differentiated, args: tuple[Any, ...], kwargs: dict[str, Any], *, looked: bool
     ) -> None:
+        self._validated(taken.model)
         self._passing.begin(step, taken.fed(args), kwargs, looked=looked)
         if not self._first:
             self._asking.expect(taken.fun)
@@ -60,6 +66,7 @@ class Material:
         self._passing.failed()
 
     def compiled_begins(self, step: int, model: nn.Module, optimiser: Optimizer) -> None:
+        self._validated(model)
         if not self._first:
             self._begin(step, model, [optimiser])
 
@@ -68,6 +75,7 @@ class Material:
         self._passing.begin(step, args, kwargs, looked=looked)
         if step == self._first and tape is not None:
             self._passing.learn(tape, self._passing.draft_args(), None)
+            self._asking.kind = kind_of(self._passing.draft_target(), _loop())
         self._passing.end()
 
     def asked(self, args: tuple[Any, ...], kwargs: dict[str, Any], step: int) -> None:
@@ -77,6 +85,23 @@ class Material:
             while frame is not None and frame.f_globals.get("__name__", "").startswith("sleuth."):
                 frame = frame.f_back  # type: ignore[assignment]
             self._asking.forward(args, kwargs, step, frame)
+
+    def answered(self, output: Any) -> None:
+        if self._keeps:
+            self._asking.answered(output)
+
+    def _validated(self, model: nn.Module | None) -> None:
+        if self._asking.validating.waits:
+            self._asking.validating.settle(self._passing.reading, model)
+
+    def evaluations(self, model: nn.Module) -> Iterator[Evaluation]:
+        """When the training is over."""
+        self.settle()
+        self._validated(model)
+        known = [p.parts.inputs for p in self._passing.basin.taken()]
+        arrays = [next((a for _, a in arrays_by_path(inputs)), None) for inputs in known]
+        trained_on = {one for array in arrays if array is not None and array.ndim for one in prints_of(values(array))}
+        return self._asking.validating.evaluations(trained_on)
 
     def loss(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Outside of a gradient, too."""
@@ -92,6 +117,7 @@ class Material:
                 answers = [self._tape.arrays[n] for n in self._tape.outputs]
                 self._passing.learn(self._tape, self._args, value)
                 self._asking.target_path = self._passing.target_path
+                self._asking.kind = kind_of(self._passing.first_target(), _loop())
                 yield from self._own_loss(look, answers)
         self._args = None
         self.settle()
@@ -121,3 +147,11 @@ class Material:
         self._passing.close()
         keeper, self._keeper, self._tape = self._keeper, None, None
         return None if keeper is None or model is None else keeper.kept(model, self._passing, self._asking)
+
+
+def _loop() -> CodeType | None:
+    """The user's code that takes steps just now."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and not is_users(frame.f_code.co_filename):
+        frame = frame.f_back
+    return None if frame is None else frame.f_code

@@ -102,6 +102,9 @@ class Passing:
     def draft_args(self) -> Any:
         return None if self._draft is None else self._draft.args
 
+    def draft_target(self) -> Any:
+        return None if self._draft is None else self._wanted(self._draft)
+
     def first_target(self) -> Any:
         return as_mlx(self._wanted(self._waiting[0])) if self._waiting else None
 

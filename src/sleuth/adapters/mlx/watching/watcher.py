@@ -74,6 +74,7 @@ class Watcher(taps.Listener):
         self._losses: list[mx.array] = []
         self._story = Story()
         self._made_places: list[Call] = []
+        self._evaluations: list[Observation] = []
         self._modes = SeenModes()
         self._recent = Recent()
         self._waiting = Waiting(put, lambda step, value: self._recent.broken(step, value, self.model))
@@ -91,7 +92,7 @@ class Watcher(taps.Listener):
     def open(self) -> None:
         taps.join(self)
         assert self.model is not None
-        self._deafen = calls_heard(self.model, self.hear_call)
+        self._deafen = calls_heard(self.model, self.hear_call, self.hear_answer)
 
     def close(self) -> None:
         self._deafen()
@@ -113,6 +114,7 @@ class Watcher(taps.Listener):
             modes = made.mode_lines(self.model)
             self._made_places += [Call("train" if on else "eval", self.steps, line) for on, line in modes.items()]
             self._made_places += [Call("narrowed", self.steps, line) for line in (made.narrowing_line(self.model),) if line]
+            self._evaluations += self._material.evaluations(self.model)
             self.kept = self._material.close(self.model)
             self.left = self._material.take()
             self._connection = self._reach.connection(self.model, self.kept)
@@ -122,6 +124,7 @@ class Watcher(taps.Listener):
             yield self._connection
         yield from self._story.places.values()
         yield from self._made_places
+        yield from self._evaluations
         yield from self._story.notes
         yield from self._story.calls.phases(self.steps, 0, last=True)
         counts = {"backward": self.backwards, "forward": self.backwards}
@@ -147,6 +150,12 @@ class Watcher(taps.Listener):
             self._story.notes += self._modes.news(self.model, self.steps + 1, graph=False)
         self._story.say(kind, self.steps + 1)
         self._story.calls.note_input((*args, *kwargs.values()))
+
+    @quietly
+    def hear_answer(self, output: Any) -> None:
+        """Of a call that was heard."""
+        if not self._differentiating and not taps.is_compiling():
+            self._material.answered(output)
 
     @quietly
     def hear_gradient_begin(self, taken: taps.Differentiated, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
