@@ -24,6 +24,7 @@ class Reading:
         self.roles: Roles | None = None
         self.loss: str | None = None  # its path in what is returned
         self.code: Any = None  # of the function that the gradient is taken of
+        self.asked: dict[int, tuple[str, ...]] = {}  # model that is called in it → paths of its inputs
         self._given: dict[int, str] = {}
         self._value: mx.array | None = None
 
@@ -44,6 +45,12 @@ class Reading:
                 self._given, self._value = {}, None
 
         return read
+
+    def call(self, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Of a model, while MLX reads: outside of a gradient it is only asked."""
+        paths = tuple(self._given.get(id(array), "") for _, array in arrays_by_path((args, kwargs)))
+        if paths and all(paths) and not kwargs:
+            self.asked[id(model)] = paths
 
     def gradient(self, taken: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Takes it, and reads what it is taken of."""

@@ -68,9 +68,22 @@ class Asking:
         first = next((a for _, a in arrays_by_path(inputs)), None)
         if first is None or not first.ndim:
             return
-        key = self._key(first)
         target = self._target(first, frame)
+        key = self._key(first)
         self._question = (key, step, first, target)
+        self._keep(key, inputs, first, target, step)
+
+    def inside(self, args: tuple[Any, ...], others: list[Any], step: int) -> None:
+        """A compiled function asks: its target is among what it was given besides."""
+        inputs = inputs_of(args, {})
+        first = next((a for _, a in arrays_by_path(inputs)), None)
+        if first is None or not first.ndim:
+            return
+        fits = [a for a in others if self.kind is not None and self.kind.fits(a, first.shape[0])]
+        self._keep(self._key(first), inputs, first, fits[0] if len(fits) == 1 else None, step)
+        self._latest = None
+
+    def _keep(self, key: int, inputs: Any, first: Any, target: Any, step: int) -> None:
         found = self._pass(key)
         if found is None or len(self._waiting) >= MOST_WAITING:
             return

@@ -45,6 +45,8 @@ class Compiled:
             COMPILING.pop()
         for listener in heard if self.trains else ():
             listener.hear_compiled(self, args, kwargs, result)
+        for listener in heard if self.reading.asked and not self.trains else ():
+            listener.hear_compiled_question(self, args, kwargs)
         for listener in heard if self.trains else ():
             listener.step_taken()
         return result

@@ -86,6 +86,12 @@ class Material:
                 frame = frame.f_back  # type: ignore[assignment]
             self._asking.forward(args, kwargs, step, frame)
 
+    def asked_inside(self, given: dict[str, Any], inputs: tuple[str, ...], step: int) -> None:
+        """By a compiled function that was given these; `inputs`: paths of what the model gets of it."""
+        if self._keeps and all(path in given for path in inputs):
+            asked = tuple(given[path] for path in inputs)
+            self._asking.inside(asked, [array for path, array in given.items() if path not in inputs], step)
+
     def answered(self, output: Any) -> None:
         if self._keeps:
             self._asking.answered(output)

@@ -14,7 +14,7 @@ from sleuth.adapters.mlx.watching.compiled import Compiled, compile_
 from sleuth.adapters.mlx.watching.differentiated import Differentiated, taps_on_made, value_and_grad
 from sleuth.adapters.mlx.watching.listeners import COMPILING, LISTENERS, Listener
 
-__all__ = ["LISTENERS", "Compiled", "Differentiated", "Listener", "forget", "is_compiling", "join", "leave"]
+__all__ = ["COMPILING", "LISTENERS", "Compiled", "Differentiated", "Listener", "forget", "is_compiling", "join", "leave"]
 
 PLAIN_CLIP_GRAD_NORM = optimizers.clip_grad_norm
 

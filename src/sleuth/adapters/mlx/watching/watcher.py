@@ -22,6 +22,7 @@ from sleuth.adapters.mlx.state import single
 from sleuth.adapters.mlx.watching import looking, taps
 from sleuth.adapters.mlx.watching.accumulations import backward_of
 from sleuth.adapters.mlx.watching.alarms import Alarms
+from sleuth.adapters.mlx.watching.batches import arrays_by_path
 from sleuth.adapters.mlx.watching.calling import calls_heard
 from sleuth.adapters.mlx.watching.calls import Story
 from sleuth.adapters.mlx.watching.clipping import Clipping
@@ -139,7 +140,10 @@ class Watcher(taps.Listener):
     @quietly
     def hear_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Of the model. Inside a gradient it is told by that."""
-        if taps.is_compiling() or self.model is None:
+        if self.model is None:
+            return
+        if taps.is_compiling():
+            taps.COMPILING[-1].reading.call(self.model, args, kwargs)
             return
         if self._differentiating:
             self._material.called(args, kwargs)
@@ -258,6 +262,13 @@ class Watcher(taps.Listener):
         self._losses = [] if loss is None else [loss]
         self._material.compiled(self.steps + 1, args, kwargs, step.tape, looked=self._look is not None)
         self._end_step(step.optimiser, lambda: weights(self.model))
+
+    @quietly
+    def hear_compiled_question(self, asked: taps.Compiled, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """A function that only asks the model: of what happens in it nothing is seen."""
+        paths = asked.reading.asked.get(id(self.model))
+        if paths is not None and asked.model is None and not self._differentiating:
+            self._material.asked_inside(dict(arrays_by_path((args, kwargs))), paths, self.steps)
 
     def _end_step(self, optimiser: Optimizer, changed: Callable[[], dict[str, mx.array]]) -> None:
         """`changed` walks through the whole model: only where somebody wants to know."""
