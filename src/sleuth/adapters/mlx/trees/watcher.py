@@ -17,6 +17,8 @@ from sleuth.adapters.mlx.describing import rate_of
 from sleuth.adapters.mlx.hearing import Hearing
 from sleuth.adapters.mlx.trees.batches import TreeBatches
 from sleuth.adapters.mlx.trees.candidates import losses_in
+from sleuth.adapters.mlx.trees.keeping import TreeKeeper
+from sleuth.adapters.mlx.trees.parting import parted
 from sleuth.adapters.mlx.trees.restarts import Restarts
 from sleuth.adapters.mlx.trees.roles import roles_of
 from sleuth.adapters.mlx.trees.tree import Named, Tree, named, same
@@ -42,7 +44,9 @@ COMPILED = "the step is compiled: of what happens inside it the weights, what it
 
 
 class TreeWatcher(taps.Listener):
-    def __init__(self, model: Tree, put: Callable[[Record], None], *, every: int | None, overhead: float) -> None:
+    def __init__(
+        self, model: Tree, put: Callable[[Record], None], *, every: int | None, overhead: float, keeps: bool = False
+    ) -> None:
         self.model: Tree | None = model
         self.steps = self.looks = self.backwards = 0
         self.own_seconds = 0.0
@@ -55,7 +59,8 @@ class TreeWatcher(taps.Listener):
         self._recent, self._reach = Recent(), Reach()
         self._waiting = Waiting(lambda record: put(self.restarts.heard(record)), self._broken)
         self._graphs, self._memory = Graphs(), ProcessMemory()
-        self._batches = TreeBatches()
+        self._batches = TreeBatches(keeps=keeps)
+        self._keeper = TreeKeeper() if keeps else None
         self._story = Story()
         self._look: looking.Look | None = None
         self._losses: list[mx.array] = []
@@ -89,6 +94,8 @@ class TreeWatcher(taps.Listener):
         self._batches.settle()
         self._batches.clear()
         self.left = self._batches.take()
+        if self.model is not None and self._keeper is not None:
+            self.kept = self._keeper.kept(self.model, self._batches.basin.taken(), [])
         if self.model is not None:
             self._connection = self._reach.connection(self.model, None)
 
@@ -106,6 +113,8 @@ class TreeWatcher(taps.Listener):
     @quietly
     def begin_with(self, weights: Named, gradients: Named, losses: list[mx.array]) -> None:
         """The step before, which showed that this is a training."""
+        if self._keeper is not None:
+            self._keeper.start(weights)
         self._weights, self._losses = weights, list(losses)
         self._look = looking.Look(before=dict(weights), raw=dict(gradients))
         self._story.calls.say("forward")
@@ -156,6 +165,8 @@ class TreeWatcher(taps.Listener):
         if self.model is not None and self.model.fits(named(gradients)):
             self._optimiser = weakref.ref(optimiser)
             self._story.say("step", self.steps + 1)
+            if self._keeper is not None:
+                self._keeper.optimiser(optimiser)
 
     @quietly
     def hear_compiled_begin(self, step: taps.Compiled, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -172,6 +183,16 @@ class TreeWatcher(taps.Listener):
             return
         self._losses = losses_in(compiled_loss(step, result))
         self._story.calls.say("step")
+        self._prove_compiled(step, compiled_weights(step, args, kwargs))
+
+    def _prove_compiled(self, step: taps.Compiled, weights: Named) -> None:
+        """Once, at a step that is looked at: its loss is computed anyway."""
+        tape = step.reading.tape
+        if self._keeper is None or self._keeper.parted is not None or self._look is None or tape is None or not self._losses:
+            return
+        found = parted(tape, step.reading.own_roles, None)
+        tape.forget(set())
+        self._keeper.prove(found, self.steps + 1, weights, float(self._losses[0].item()))
 
     def _is_mine(self, code: Any, weights: Named) -> bool:
         return self.model is not None and code is self.model.code and self.model.fits(weights)
@@ -234,6 +255,9 @@ class TreeWatcher(taps.Listener):
         self._waiting.learn(look.loss_bytes())
         if self._tape is not None and self._batches.roles is None:
             self._batches.roles = roles_of(self._tape)
+            if self._keeper is not None and len(self._losses) == 1:
+                value = float(self._losses[0].item())
+                self._keeper.prove(parted(self._tape, self._batches.roles, value), self.steps, look.before, value)
             self._tape.forget(set())
         self._batches.settle()
         self.looks += 1

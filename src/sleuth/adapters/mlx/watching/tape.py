@@ -89,6 +89,11 @@ class Tape:
             done |= dict(zip(call.made, arrays_in(made), strict=True))
         return done[wanted] if wanted in done else self.arrays[wanted]
 
+    def widened(self, known: Mapping[int, Any]) -> dict[int, mx.array]:
+        """Its constants, in double precision."""
+        constants = {n: a for n, a in self.arrays.items() if n not in known and mx.issubdtype(a.dtype, mx.floating)}
+        return {n: a.astype(mx.float64) for n, a in constants.items() if self.maker(n) is None}
+
     def sources(self, wanted: int, known: set[int]) -> set[int]:
         """Arrays that stand on the tape before anything was done to them, which it takes beside what is known."""
         calls = self.behind(wanted, known)
