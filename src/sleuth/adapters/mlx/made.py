@@ -92,7 +92,8 @@ def _note(thing: Any, spot: Spot) -> None:
 def _init(plain: Callable[..., None]) -> Callable[..., None]:
     def init(module: nn.Module, *args: Any, **kwargs: Any) -> None:
         plain(module, *args, **kwargs)
-        spot = _spot(sys._getframe(1), module)
+        # What stands for a tree of the user's is made by us.
+        spot = None if type(module).__module__.startswith("sleuth.") else _spot(sys._getframe(1), module)
         if spot is not None:
             _note(module, spot)
 

@@ -67,6 +67,7 @@ class TreeWatcher(taps.Listener):
         self._tape: Tape | None = None
         self._hearing = ExitStack()
         self._weights: Named | None = None  # of the last gradient
+        self._applied = False  # an optimiser of MLX's own has made others of them since
         self._optimiser: weakref.ref[Optimizer] | None = None
         self._connection: Connection | None = None
         self._clock = Clock()
@@ -165,6 +166,7 @@ class TreeWatcher(taps.Listener):
         if self.model is not None and self.model.fits(named(gradients)):
             self._optimiser = weakref.ref(optimiser)
             self._story.say("step", self.steps + 1)
+            self._applied = True
             if self._keeper is not None:
                 self._keeper.optimiser(optimiser)
 
@@ -201,9 +203,9 @@ class TreeWatcher(taps.Listener):
         """For another gradient: of a new step, or one more of the same."""
         assert self.model is not None
         self._waiting.decide_last()
-        if self._weights is not None and (self.model.in_place or not same(self._weights, weights)):
+        if self._weights is not None and (self.model.in_place or self._applied or not same(self._weights, weights)):
             self._end_step(weights)
-        self._weights = weights
+        self._weights, self._applied = weights, False
         self.restarts.weights_came(weights)
         if self._look is None and self._pace.looks_at(self.steps):
             self.model.hold(weights)

@@ -40,6 +40,17 @@ class TapeLoss:
         self.tape, self.result, self.target, self.model = tape, result, target, model
         last = tape.maker(result)
         self.location: Location | None = None if last is None else last.location
+        self.meets: Location | None = self._meeting_line()
+
+    def _meeting_line(self) -> Location | None:
+        """Where the model's answer and the target first go into one operation."""
+        if self.target is None:
+            return None
+        answer, wanted = self.tape.depends(set(self.tape.outputs)), self.tape.depends({self.target})
+        for call in self.tape.behind(self.result, {*self.tape.outputs, self.target}):
+            if not answer.isdisjoint(call.given) and not wanted.isdisjoint(call.given):
+                return call.location
+        return None
 
     @property
     def __name__(self) -> str:

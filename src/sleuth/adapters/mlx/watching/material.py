@@ -136,7 +136,8 @@ class Material:
         target, loss = self._passing.first_target(), reading.loss
         if not is_array(target):
             return
-        call = own_call("your loss", answers[0], target, look.losses[0], hearing, lambda out: loss(out, target), loss.location)
+        ask, places = (lambda out: loss(out, target)), (loss.location, loss.meets)
+        call = own_call("your loss", answers[0], target, look.losses[0], hearing, ask, *places)
         if call is not None:
             yield call
 

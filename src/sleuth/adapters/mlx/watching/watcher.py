@@ -38,6 +38,7 @@ from sleuth.adapters.mlx.watching.quiet import quietly
 from sleuth.adapters.mlx.watching.reach import Reach
 from sleuth.adapters.mlx.watching.recent import Recent
 from sleuth.adapters.mlx.watching.record import Record
+from sleuth.adapters.mlx.watching.stepped import Stepped
 from sleuth.adapters.mlx.watching.waiting import Waiting
 from sleuth.adapters.mlx.watching.words import ASSERTIONS, COMPILED
 from sleuth.adapters.mlx.written import function_line
@@ -68,14 +69,14 @@ class Watcher(taps.Listener):
         self.own_seconds = 0.0
         self.gave_up: Exception | None = None
         self.deaf: list[str] = [ASSERTIONS] if self._alarms.guard.expectations else []
-        self._names = Names(model)
+        self._names, self._stepped = Names(model), Stepped(model)
         self._look: looking.Look | None = None
         self._hearing = ExitStack()
         self._differentiating = 0
         self._losses: list[mx.array] = []
         self._story = Story()
         self._made_places: list[Call] = []
-        self._evaluations: list[Observation] = []
+        self._last: list[Observation] = []  # to be told at the end
         self._modes = SeenModes()
         self._recent = Recent()
         self._waiting = Waiting(put, lambda step, value: self._recent.broken(step, value, self.model))
@@ -115,7 +116,9 @@ class Watcher(taps.Listener):
             modes = made.mode_lines(self.model)
             self._made_places += [Call("train" if on else "eval", self.steps, line) for on, line in modes.items()]
             self._made_places += [Call("narrowed", self.steps, line) for line in (made.narrowing_line(self.model),) if line]
-            self._evaluations += self._material.evaluations(self.model)
+            self._last += self._material.evaluations(self.model)
+            left_out = self._stepped.architecture(self.model, next(iter(self._optimisers.alive), None))
+            self._last += [] if left_out is None else [left_out]
             self.kept = self._material.close(self.model)
             self.left = self._material.take()
             self._connection = self._reach.connection(self.model, self.kept)
@@ -125,7 +128,7 @@ class Watcher(taps.Listener):
             yield self._connection
         yield from self._story.places.values()
         yield from self._made_places
-        yield from self._evaluations
+        yield from self._last
         yield from self._story.notes
         yield from self._story.calls.phases(self.steps, 0, last=True)
         counts = {"backward": self.backwards, "forward": self.backwards}
@@ -195,7 +198,7 @@ class Watcher(taps.Listener):
     def hear_gradient(self, taken: taps.Differentiated, value: Any, gradients: Any) -> None:
         self._differentiating = max(self._differentiating - 1, 0)
         self._hearing.close()
-        if taken.model is not self.model and not self._is_mine(taken.model, gradients):
+        if taken.model is not self.model and (taken.model is not None or not self._names.is_known(gradients)):
             self._look = None if self._look is not None and not self._losses else self._look
             return
         self.backwards += 1
@@ -224,13 +227,15 @@ class Watcher(taps.Listener):
     def hear_step_begin(self, optimiser: Optimizer, target: Any, gradients: Any) -> None:
         if not self._is_mine(target, gradients):
             return
+        self._stepped.begins(target)
         self._optimisers.begins(optimiser)
         if not self._clipping.stepped(gradients):
             self._story.calls.correct("clip", "clip-unused")
             self._story.place("clip-unused", self._story.places.get("clip"))
         if self._look is not None:
-            self._look.gradients = self._names.named(gradients)
+            self._look.gradients = self._names.named(gradients, self._stepped.path_of(target) or "")
             self._look.before = weights(self.model)
+            self._stepped.looked(self._look.gradients, self._look.before)
             self._look.losses = list(self._losses)
             self._alarms.look(self._look, self.steps + 1)
         self._alarms.ask(self.steps + 1)
@@ -240,6 +245,8 @@ class Watcher(taps.Listener):
         if not self._is_mine(target, after):
             return
         self._story.say("step", self.steps + 1)
+        if after is not None:
+            self._story.place("returns-weights", self._story.places.get("step"))
         self._end_step(optimiser, lambda: self._names.named(after) if after is not None else weights(self.model))
 
     def speak_up(self) -> None:
@@ -325,4 +332,6 @@ class Watcher(taps.Listener):
         return True
 
     def _is_mine(self, target: Any, tree: Any) -> bool:
-        return target is self.model if isinstance(target, nn.Module) else self._names.is_known(tree)
+        if isinstance(target, nn.Module):
+            return self.model is not None and self._stepped.path_of(target) is not None
+        return self._names.is_known(tree)
