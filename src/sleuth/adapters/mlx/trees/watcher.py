@@ -18,10 +18,11 @@ from sleuth.adapters.mlx.hearing import Hearing
 from sleuth.adapters.mlx.trees.batches import TreeBatches
 from sleuth.adapters.mlx.trees.candidates import losses_in
 from sleuth.adapters.mlx.trees.keeping import TreeKeeper
-from sleuth.adapters.mlx.trees.parting import parted
+from sleuth.adapters.mlx.trees.parting import Parted, parted
 from sleuth.adapters.mlx.trees.restarts import Restarts
-from sleuth.adapters.mlx.trees.roles import roles_of
+from sleuth.adapters.mlx.trees.roles import Roles, roles_of
 from sleuth.adapters.mlx.trees.tree import Named, Tree, named, same
+from sleuth.adapters.mlx.trees.valuing import Valuing
 from sleuth.adapters.mlx.watching import looking, taps
 from sleuth.adapters.mlx.watching.batches import arrays_by_path
 from sleuth.adapters.mlx.watching.calls import Story
@@ -36,7 +37,7 @@ from sleuth.adapters.mlx.watching.record import Record
 from sleuth.adapters.mlx.watching.tape import Tape
 from sleuth.adapters.mlx.watching.waiting import Waiting
 from sleuth.core.kept import Kept
-from sleuth.core.observation import Observation, Origin, Pending
+from sleuth.core.observation import Evaluation, Observation, Origin, Pending
 from sleuth.core.subject import Parts
 from sleuth.core.trial import Connection
 
@@ -61,6 +62,8 @@ class TreeWatcher(taps.Listener):
         self._graphs, self._memory = Graphs(), ProcessMemory()
         self._batches = TreeBatches(keeps=keeps)
         self._keeper = TreeKeeper() if keeps else None
+        self._valuing: Valuing | None = None
+        self._evaluations: list[Evaluation] = []
         self._story = Story()
         self._look: looking.Look | None = None
         self._losses: list[mx.array] = []
@@ -76,8 +79,10 @@ class TreeWatcher(taps.Listener):
         taps.join(self)
 
     def close(self) -> None:
-        taps.leave(self)
         self._hearing.close()
+        if self._valuing is not None:
+            self._valuing.close()
+        taps.leave(self)
         self._put_by()
         self._memory.close()
         self.model = self._weights = self._tape = self._look = None
@@ -96,7 +101,9 @@ class TreeWatcher(taps.Listener):
         self._batches.clear()
         self.left = self._batches.take()
         if self.model is not None and self._keeper is not None:
-            self.kept = self._keeper.kept(self.model, self._batches.basin.taken(), [])
+            train = self._batches.basin.taken()
+            self.kept = self._keeper.kept(self.model, train, [] if self._valuing is None else self._valuing.groups())
+            self._evaluations += () if self._valuing is None else self._valuing.evaluations(train)
         if self.model is not None:
             self._connection = self._reach.connection(self.model, None)
 
@@ -104,6 +111,7 @@ class TreeWatcher(taps.Listener):
         if self._connection is not None:
             yield self._connection
         yield from self._story.places.values()
+        yield from self._evaluations
         counts = {"backward": self.backwards, "forward": self.backwards} if self.backwards else {}
         yield Pending(self.steps, (), counts, 0, {})
 
@@ -192,9 +200,18 @@ class TreeWatcher(taps.Listener):
         tape = step.reading.tape
         if self._keeper is None or self._keeper.parted is not None or self._look is None or tape is None or not self._losses:
             return
+        value = float(self._losses[0].item())
         found = parted(tape, step.reading.own_roles, None)
         tape.forget(set())
-        self._keeper.prove(found, self.steps + 1, weights, float(self._losses[0].item()))
+        self._prove(found, step.reading.own_roles, self.steps + 1, weights, value)
+
+    def _prove(self, found: Parted, roles: Roles | None, step: int, weights: Named, value: float) -> None:
+        assert self._keeper is not None
+        assert self.model is not None
+        self._keeper.prove(found, step, weights, value)
+        last = None if found.loss is None else found.loss.tape.maker(found.loss.result)
+        if last is not None and roles is not None and self._valuing is None:
+            self._valuing = Valuing(last, self.model.code, roles, lambda: self.steps)
 
     def _is_mine(self, code: Any, weights: Named) -> bool:
         return self.model is not None and code is self.model.code and self.model.fits(weights)
@@ -202,6 +219,8 @@ class TreeWatcher(taps.Listener):
     def _weights_came(self, weights: Named) -> None:
         """For another gradient: of a new step, or one more of the same."""
         assert self.model is not None
+        if self._valuing is not None:
+            self._valuing.settle()
         self._waiting.decide_last()
         if self._weights is not None and (self.model.in_place or self._applied or not same(self._weights, weights)):
             self._end_step(weights)
@@ -259,9 +278,12 @@ class TreeWatcher(taps.Listener):
             self._batches.roles = roles_of(self._tape)
             if self._keeper is not None and len(self._losses) == 1:
                 value = float(self._losses[0].item())
-                self._keeper.prove(parted(self._tape, self._batches.roles, value), self.steps, look.before, value)
+                found = parted(self._tape, self._batches.roles, value)
+                self._prove(found, self._batches.roles, self.steps, look.before, value)
             self._tape.forget(set())
         self._batches.settle()
+        if self._valuing is not None:
+            self._valuing.looked()
         self.looks += 1
         return True
 

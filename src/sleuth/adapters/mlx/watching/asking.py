@@ -83,6 +83,16 @@ class Asking:
         self._keep(self._key(first), inputs, first, fits[0] if len(fits) == 1 else None, step)
         self._latest = None
 
+    def valued(self, args: tuple[Any, ...], target: Any, step: int, loss: mx.array) -> None:
+        """The loss function itself was asked, for its value."""
+        inputs = inputs_of(args, {})
+        first = next((a for _, a in arrays_by_path(inputs)), None)
+        if first is not None and first.ndim:
+            key = self._key(first)
+            self._keep(key, inputs, first, target, step)
+            self._latest = None
+            self.validating.valued(key, step, first, loss)
+
     def _keep(self, key: int, inputs: Any, first: Any, target: Any, step: int) -> None:
         found = self._pass(key)
         if found is None or len(self._waiting) >= MOST_WAITING:

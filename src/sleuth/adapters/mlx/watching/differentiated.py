@@ -19,6 +19,10 @@ PLAIN_VALUE_AND_GRAD = mx.value_and_grad
 _taking: "list[Differentiated]" = []
 
 
+def is_taking() -> bool:
+    return bool(_taking)
+
+
 def value_and_grad(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[..., Any]:
     cells = _cell_values(fun) if getattr(fun, "__module__", "") == "mlx.nn.utils" else {}
     model = _content(cells.get("model"))

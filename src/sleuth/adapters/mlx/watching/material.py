@@ -8,17 +8,15 @@ from typing import Any
 import mlx.nn as nn
 from mlx.optimizers import Optimizer
 
-from sleuth.adapters.mlx.arrays import is_array, values
+from sleuth.adapters.mlx.arrays import is_array
 from sleuth.adapters.mlx.loss_calls import own_call
 from sleuth.adapters.mlx.watching import taps
 from sleuth.adapters.mlx.watching.asking import Asking
-from sleuth.adapters.mlx.watching.batches import arrays_by_path
 from sleuth.adapters.mlx.watching.beside import kind_of
 from sleuth.adapters.mlx.watching.keeping import Keeper
 from sleuth.adapters.mlx.watching.looking import Look
 from sleuth.adapters.mlx.watching.passing import Passing
 from sleuth.adapters.mlx.watching.tape import Tape
-from sleuth.adapters.mlx.watching.validating import prints_of
 from sleuth.core.kept import Kept
 from sleuth.core.observation import Evaluation, LossCall
 from sleuth.core.place import is_users
@@ -104,10 +102,7 @@ class Material:
         """When the training is over."""
         self.settle()
         self._validated(model)
-        known = [p.parts.inputs for p in self._passing.basin.taken()]
-        arrays = [next((a for _, a in arrays_by_path(inputs)), None) for inputs in known]
-        trained_on = {one for array in arrays if array is not None and array.ndim for one in prints_of(values(array))}
-        return self._asking.validating.evaluations(trained_on)
+        return self._asking.validating.evaluations(self._passing.basin.taken())
 
     def loss(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Outside of a gradient, too."""

@@ -13,9 +13,11 @@ import mlx.nn as nn
 import numpy as np
 
 from sleuth.adapters.mlx.arrays import arrays_in, as_mlx, values
+from sleuth.adapters.mlx.watching.batches import arrays_by_path
 from sleuth.adapters.mlx.watching.beside import LEAST_ROWS
 from sleuth.adapters.mlx.watching.loss_again import Reading, TapeLoss
 from sleuth.adapters.mlx.watching.losses import drawn
+from sleuth.core.kept import Passed
 from sleuth.core.observation import Evaluation, Split
 
 # Of one source between two steps of the training.
@@ -39,6 +41,7 @@ class Answer:
     given: Any
     output: mx.array
     target: Any = None
+    is_loss: bool = False  # the output is the loss itself
 
 
 @dataclass(frozen=True)
@@ -70,22 +73,29 @@ class Validating:
         self._waiting.append(Answer(source, step, given, found[0], target))
         return self._waiting[-1]
 
+    def valued(self, source: int, step: int, given: Any, loss: mx.array) -> None:
+        """The user has asked for the loss itself."""
+        if self._uncomputed < MOST_UNCOMPUTED and given.shape[0] >= LEAST_ROWS and len(self._waiting) < MOST_ANSWERS:
+            self._waiting.append(Answer(source, step, given, loss, is_loss=True))
+
     def settle(self, reading: Reading | None, model: nn.Module | None) -> None:
         """Before the next step: the weights are still those that were asked."""
         waiting, self._waiting = self._waiting, []
-        if reading is None or reading.loss is None:
-            return
-        loss = TapeLoss(reading.loss.tape, reading.loss.result, reading.loss.target, model)
+        known = None if reading is None else reading.loss
+        loss = None if known is None else TapeLoss(known.tape, known.result, known.target, model)
+        size = None if reading is None else reading.batch_size
         for answer in waiting:
-            if answer.target is None or reading.batch_size not in (None, answer.given.shape[0]):
+            if not answer.is_loss and (loss is None or answer.target is None or size not in (None, answer.given.shape[0])):
                 continue
             if "->" in drawn(answer.output):
                 self._uncomputed += 1
                 return
             self._judge(answer, loss)
 
-    def evaluations(self, trained_on: set[int]) -> Iterator[Evaluation]:
-        """Of the source that was asked about most. `trained_on`: prints of rows of the training."""
+    def evaluations(self, train: list[Passed]) -> Iterator[Evaluation]:
+        """Of the source that was asked about most, training data left out."""
+        arrays = [next((a for _, a in arrays_by_path(p.parts.inputs)), None) for p in train]
+        trained_on = {one for array in arrays if array is not None and array.ndim for one in prints_of(values(array))}
         found = [_passes([j for j in judged if not _is_known(j, trained_on)]) for judged in self._judged.values()]
         for step, judged in max(found, key=len).items() if found else ():
             rows = sum(j.rows for j in judged)
@@ -94,19 +104,20 @@ class Validating:
                 metrics["accuracy"] = sum(j.right or 0 for j in judged) / rows
             yield Evaluation(step, Split.VALIDATION, metrics)
 
-    def _judge(self, answer: Answer, loss: TapeLoss) -> None:
+    def _judge(self, answer: Answer, loss: TapeLoss | None) -> None:
         mine = self._judged.get(answer.source, [])
         if len(mine) >= MOST_JUDGED or (not mine and len(self._judged) >= MOST_SOURCES):
             return
         try:
-            value = float(loss(answer.output, as_mlx(answer.target)).item())
+            value = answer.output if loss is None or answer.is_loss else loss(answer.output, as_mlx(answer.target))
+            told = float(value.item())
         except Exception:  # another form of the batch than training's
             return
         # An array that lasts is the same every time.
         again = mine[0].prints if mine and answer.source else None
         prints = frozenset(prints_of(values(answer.given[:MOST_ROWS]))) if again is None else again
-        right = _right(values(answer.output), values(answer.target))
-        self._judged.setdefault(answer.source, []).append(Judged(answer.step, answer.given.shape[0], value, right, prints))
+        right = None if answer.is_loss else _right(values(answer.output), values(answer.target))
+        self._judged.setdefault(answer.source, []).append(Judged(answer.step, answer.given.shape[0], told, right, prints))
 
 
 def _passes(judged: list[Judged]) -> dict[int, list[Judged]]:
@@ -121,9 +132,9 @@ def _is_known(judged: Judged, trained_on: set[int]) -> bool:
 
 
 def prints_of(rows: np.ndarray) -> set[int]:
-    """Of rows that hold more than one value throughout."""
+    """Of rows that are not blank."""
     flat = np.ascontiguousarray(rows.reshape(len(rows), -1).astype(np.float32))
-    return {hash(row.tobytes()) for row in flat if row.size and (row != row[0]).any()}
+    return {hash(row.tobytes()) for row in flat if row.size == 1 or (row[:1] != row).any()}
 
 
 def _right(output: np.ndarray, target: np.ndarray) -> int | None:
