@@ -98,6 +98,13 @@ def read(tape: Tape, value: float | None) -> Reading:
     return Reading(TapeLoss(tape, result, target), target, batch_size=size)
 
 
+def last_line(tape: Tape, value: float) -> Location | None:
+    """That makes the loss, also where it cannot be computed again."""
+    result = _Reader(tape, 0).result(value)
+    last = None if result is None else tape.maker(result)
+    return None if last is None else last.location
+
+
 class _Reader:
     def __init__(self, tape: Tape, samples: int) -> None:
         self._tape, self._samples = tape, samples

@@ -15,9 +15,11 @@ from sleuth.adapters.mlx.watching.asking import Asking
 from sleuth.adapters.mlx.watching.beside import kind_of
 from sleuth.adapters.mlx.watching.keeping import Keeper
 from sleuth.adapters.mlx.watching.looking import Look
+from sleuth.adapters.mlx.watching.loss_again import last_line
 from sleuth.adapters.mlx.watching.passing import Passing
 from sleuth.adapters.mlx.watching.tape import Tape
 from sleuth.core.kept import Kept
+from sleuth.core.location import Location
 from sleuth.core.observation import Evaluation, LossCall
 from sleuth.core.place import is_users
 from sleuth.core.subject import Parts
@@ -32,6 +34,7 @@ class Material:
         self._tape: Tape | None = None
         self._first = 0  # the step that is on the tape, and whose weights are kept
         self._args: Any = None  # of its function
+        self.loss_line: Location | None = None  # that makes its loss
 
     def gradient_begins(
         self, step: int, taken: taps.Differentiated, args: tuple[Any, ...], kwargs: dict[str, Any], *, looked: bool
@@ -116,6 +119,7 @@ class Material:
                 self._keeper.first_loss = value
             if self._tape is not None and len(look.hearings) == 1:
                 answers = [self._tape.arrays[n] for n in self._tape.outputs]
+                self.loss_line = last_line(self._tape, value)
                 self._passing.learn(self._tape, self._args, value)
                 self._asking.target_path = self._passing.target_path
                 self._asking.kind = kind_of(self._passing.first_target(), _loop())

@@ -38,6 +38,7 @@ from sleuth.adapters.mlx.watching.quiet import quietly
 from sleuth.adapters.mlx.watching.reach import Reach
 from sleuth.adapters.mlx.watching.recent import Recent
 from sleuth.adapters.mlx.watching.record import Record
+from sleuth.adapters.mlx.watching.spreading import Spreading
 from sleuth.adapters.mlx.watching.stepped import Stepped
 from sleuth.adapters.mlx.watching.waiting import Waiting
 from sleuth.adapters.mlx.watching.words import ASSERTIONS, COMPILED
@@ -80,7 +81,7 @@ class Watcher(taps.Listener):
         self._modes = SeenModes()
         self._recent = Recent()
         self._waiting = Waiting(put, lambda step, value: self._recent.broken(step, value, self.model))
-        self._reach = Reach()
+        self._reach, self._spreading = Reach(), Spreading()
         self._clipping = Clipping()
         self._graphs = Graphs()
         self._memory = ProcessMemory()
@@ -117,6 +118,8 @@ class Watcher(taps.Listener):
             self._made_places += [Call("train" if on else "eval", self.steps, line) for on, line in modes.items()]
             self._made_places += [Call("narrowed", self.steps, line) for line in (made.narrowing_line(self.model),) if line]
             self._last += self._material.evaluations(self.model)
+            spread = self._spreading.told(self._material.loss_line)
+            self._last += [] if spread is None else [spread]
             left_out = self._stepped.architecture(self.model, next(iter(self._optimisers.alive), None))
             self._last += [] if left_out is None else [left_out]
             self.kept = self._material.close(self.model)
@@ -326,6 +329,7 @@ class Watcher(taps.Listener):
         notes += looking.observations(look, self.steps, self.model, self._optimisers.number(optimiser))
         if look.raw:
             self._reach.after(look.raw, look.hearings)
+        self._spreading.looked(look.hearings, self.steps)
         self._waiting.learn(look.loss_bytes())
         notes += self._material.looked(look, self.steps)
         self.looks += 1
