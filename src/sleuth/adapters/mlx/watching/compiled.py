@@ -23,6 +23,7 @@ class Compiled:
         self.model: nn.Module | None = None
         self.optimiser: Optimizer | None = None
         self.tape: Tape | None = None
+        self.training = True  # the mode that its model was in when MLX last read it: what is compiled stays so
 
     @property
     def trains(self) -> bool:

@@ -134,6 +134,8 @@ class Differentiated:
         """MLX reads the function that it compiles: what the loss does is written down, once."""
         step = COMPILING[-1]
         step.model = step.model or self.model
+        if self.model is not None:
+            step.training = bool(self.model.training)
         if self.model is None and self._by:
             return step.reading.gradient(self, args, kwargs)
         if self.model is None or step.tape is not None:

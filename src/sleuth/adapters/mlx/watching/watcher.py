@@ -270,8 +270,17 @@ class Watcher(taps.Listener):
         self._waiting.decide_last()
         loss = next((a for a in arrays_in(result) if a.size == 1 and mx.issubdtype(a.dtype, mx.floating)), None)
         self._losses = [] if loss is None else [loss]
+        self._tell_compiled(step)
         self._material.compiled(self.steps + 1, args, kwargs, step.tape, looked=self._look is not None)
         self._end_step(step.optimiser, lambda: weights(self.model))
+
+    def _tell_compiled(self, step: taps.Compiled) -> None:
+        """What happens in it, in the mode that it was read in: that of the model may be another by now."""
+        kind = "forward" if step.training else "forward-in-eval"
+        if kind not in self._story.places and self.model is not None and bool(self.model.training) == step.training:
+            self._story.notes += self._modes.news(self.model, self.steps + 1, graph=True)
+        for what in (kind, "backward", "step"):
+            self._story.say(what, self.steps + 1)
 
     @quietly
     def hear_compiled_question(self, asked: taps.Compiled, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
