@@ -202,7 +202,7 @@ class TreeWatcher(taps.Listener):
             return
         value = float(self._losses[0].item())
         found = parted(tape, step.reading.own_roles, None)
-        tape.forget(set())
+        tape.forget(set(), compiled=True)
         self._prove(found, step.reading.own_roles, self.steps + 1, weights, value)
 
     def _prove(self, found: Parted, roles: Roles | None, step: int, weights: Named, value: float) -> None:

@@ -85,7 +85,7 @@ class Passing:
                 self._made_of = {n: path for n, path in found.items() if path is not None}
         if compiled:
             self._learn_door(tape, known)
-        tape.forget({*self._made_of, *(() if target is None else (target,))})
+        tape.forget({*self._made_of, *(() if target is None else (target,))}, compiled=compiled)
 
     def settle(self) -> None:
         """Brings what waits into the host's memory."""

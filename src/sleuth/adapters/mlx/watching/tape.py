@@ -11,7 +11,7 @@ import mlx.core as mx
 import mlx.nn as nn
 
 from sleuth.adapters.mlx.anatomy import parameters
-from sleuth.adapters.mlx.arrays import arrays_in, is_array
+from sleuth.adapters.mlx.arrays import arrays_in, evaluated, is_array
 from sleuth.adapters.mlx.hearing import LOSSES, replaced
 from sleuth.adapters.mlx.operations import places
 from sleuth.adapters.mlx.place import users_line
@@ -101,11 +101,13 @@ class Tape:
         used = {number for call in calls for number in call.given} | {wanted}
         return used - made - known
 
-    def forget(self, kept: set[int]) -> None:
-        """Lets go of all arrays but the constants among them, and these."""
+    def forget(self, kept: set[int], *, compiled: bool = False) -> None:
+        """Lets go of all arrays but the constants among them, and these. What was only read to be compiled has no values."""
         made = {number for call in self.calls for number in call.made}
         gone = {*made, *self.outputs, *self.weights, *self.given} - kept
         self.arrays = {number: array for number, array in self.arrays.items() if number not in gone}
+        if compiled:
+            self.arrays = {number: array for number, array in self.arrays.items() if evaluated([array])[0]}
 
     def maker(self, number: int) -> Recorded | None:
         return next((call for call in self.calls if number in call.made), None)
