@@ -1,6 +1,7 @@
 """What an examination after the end needs of a tree: first weights, batches that passed by, and what was done with them."""
 
 import copy
+from collections import deque
 from typing import Any
 
 import mlx.core as mx
@@ -13,12 +14,18 @@ from sleuth.adapters.mlx.watching.keeping import ROUNDING, SMALL, UNHEARD, only_
 from sleuth.core.kept import Group, Kept, Passed
 from sleuth.core.subject import Parts, Subject
 
+ELSE = "something else goes into it"
+Proof = tuple[int, dict[str, mx.array], float]
+
 
 class TreeKeeper:
     def __init__(self) -> None:
         self.parted: Parted | None = None
         self._start: dict[str, mx.array] | None = None
-        self._proof: tuple[int, dict[str, mx.array], float] | None = None  # a step, its weights, and the loss that was seen
+        # Steps, their weights, and the losses that were seen: the first, and the last ones, whose weights are others. What is
+        # made of weights behind our back would be taken for a constant, and the first proves nothing of that.
+        self._first: Proof | None = None
+        self._latest: deque[Proof] = deque(maxlen=4)
         self._recipe: tuple[Optimizer, dict[str, Any]] | None = None
         self._rivals = False
 
@@ -34,7 +41,12 @@ class TreeKeeper:
             self._rivals |= type(optimiser) is not type(self._recipe[0])
 
     def prove(self, parted: Parted, step: int, weights: Named, value: float) -> None:
-        self.parted, self._proof = parted, (step, dict(weights), value)
+        self.parted, self._first = parted, (step, dict(weights), value)
+
+    def again(self, step: int, weights: Named, value: float) -> None:
+        """A later step that was looked at."""
+        if self.parted is not None and self.parted.loss is not None:
+            self._latest.append((step, {name: mx.array(a) for name, a in weights.items()}, value))
 
     def kept(self, tree: Tree, train: list[Passed], groups: list[Group]) -> Kept | None:
         if not train or self._start is None:
@@ -56,16 +68,17 @@ class TreeKeeper:
 
     def _obstacle(self, model: TreeModel, loss: Any, parts: dict[int, Parts]) -> str:
         """Why experiments with what was put together would tell of another training."""
-        step, weights, value = self._proof or (0, {}, 0.0)
-        if step not in parts:
+        proofs = [p for p in (self._first, *self._latest) if p is not None and p[0] in parts]
+        if len(proofs) < 2:
             return UNHEARD
-        model.hold(weights)
         try:
-            again = value_of(model, loss, parts[step])
+            for step, weights, value in proofs:
+                model.hold(weights)
+                again = value_of(model, loss, parts[step])
+                if not abs(again - value) <= ROUNDING * abs(value):
+                    return f"computed again, the loss of step {step} is {again:.6g}, and it was {value:.6g}: {ELSE}"
         except Exception as error:
             return f"the loss of a batch could not be computed again: {type(error).__name__}: {error}"
-        if not abs(again - value) <= ROUNDING * abs(value):
-            return f"computed again, the loss of a batch is {again:.6g}, and it was {value:.6g}: something else goes into it"
         return ""
 
     def _made_again(self) -> Optimizer | None:

@@ -198,9 +198,12 @@ class TreeWatcher(taps.Listener):
     def _prove_compiled(self, step: taps.Compiled, weights: Named) -> None:
         """Once, at a step that is looked at: its loss is computed anyway."""
         tape = step.reading.tape
-        if self._keeper is None or self._keeper.parted is not None or self._look is None or tape is None or not self._losses:
+        if self._keeper is None or self._look is None or tape is None or not self._losses:
             return
         value = float(self._losses[0].item())
+        if self._keeper.parted is not None:
+            self._keeper.again(self.steps + 1, weights, value)
+            return
         found = parted(tape, step.reading.own_roles, None)
         tape.forget(set(), compiled=True)
         self._prove(found, step.reading.own_roles, self.steps + 1, weights, value)
@@ -281,6 +284,8 @@ class TreeWatcher(taps.Listener):
                 found = parted(self._tape, self._batches.roles, value)
                 self._prove(found, self._batches.roles, self.steps, look.before, value)
             self._tape.forget(set())
+        elif self._keeper is not None and self._tape is not None and len(self._losses) == 1:
+            self._keeper.again(self.steps, look.before, float(self._losses[0].item()))
         self._batches.settle()
         if self._valuing is not None:
             self._valuing.looked()

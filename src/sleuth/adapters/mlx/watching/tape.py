@@ -61,6 +61,7 @@ class Tape:
         try:
             for owner, name in places():
                 undo.append(replaced(owner, name, self._function(vars(owner)[name], owner, name)))
+            undo.append(replaced(mx.array, "T", property(self._function(mx.transpose, mx, "transpose"))))
             for name in LOSSES:
                 if hasattr(nn.losses, name):
                     undo.append(replaced(nn.losses, name, self._function(getattr(nn.losses, name), nn.losses, name)))
