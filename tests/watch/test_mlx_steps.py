@@ -11,6 +11,7 @@ import pytest
 
 from sleuth.adapters.mlx.watching.graphs import Graphs
 from sleuth.core.observation import Architecture, Call, Optimiser, Pending, Retention, Step
+from sleuth.core.trial import OutputSpread
 from tests.watch.test_mlx_trees import Watched, discovered
 
 RNG = np.random.default_rng(4)
@@ -162,3 +163,63 @@ def test_what_becomes_more_at_every_step_has_grown() -> None:
     assert found
     assert found[0].holder is not None
     assert found[0].holder.name == "total"
+
+
+def test_codes_that_a_loss_only_draws_together_become_one_and_the_loss_has_its_line() -> None:
+    def together(model: nn.Module, a: mx.array, b: mx.array) -> mx.array:
+        return mx.mean(mx.square(model(a) - model(b)))
+
+    def apart(model: nn.Module, a: mx.array, b: mx.array) -> mx.array:
+        return together(model, a, b) + mx.mean(mx.square(mx.std(model(a), axis=0) - 1))
+
+    def spread(loss: Callable[..., mx.array]) -> OutputSpread:
+        def run() -> None:
+            model, optimiser = Net(), optim.Adam(learning_rate=2e-2)
+            gradient = nn.value_and_grad(model, loss)
+            for _ in range(150):
+                rows = mx.array(RNG.integers(0, 200, 40))
+                a, b = (X[rows] + mx.array(RNG.normal(0, 0.3, (40, 5)).astype(np.float32)) for _ in range(2))
+                _, found = gradient(model, a, b)
+                optimiser.update(model, found)
+                mx.eval(model.parameters(), optimiser.state)
+
+        (found,), _ = discovered(run)
+        (told,) = found.seen(OutputSpread)
+        return told
+
+    drawn, kept = spread(together), spread(apart)
+    assert drawn.location is not None
+    assert drawn.location.line == together.__code__.co_firstlineno + 1
+    assert drawn.collapsed is not None
+    assert drawn.collapsed < 1e-2 * drawn.spread
+    assert kept.collapsed is not None
+    assert kept.collapsed > 0.3 * kept.spread
+
+
+@pytest.mark.parametrize("at_first", [True, False])
+def test_a_compiled_step_trains_in_the_mode_in_which_it_was_read(at_first: bool) -> None:
+    def run() -> None:
+        model, optimiser = Net(), optim.SGD(learning_rate=1e-2)
+        optimiser.init(model.trainable_parameters())  # MLX reads a function anew where its state has another form
+        state = [model.state, optimiser.state]
+        model.train(at_first)
+
+        def step(x: mx.array, y: mx.array) -> mx.array:
+            value, found = nn.value_and_grad(model, loss)(model, x, y)
+            optimiser.update(model, found)
+            return value
+
+        compiled = mx.compile(step, inputs=state, outputs=state)
+        for _ in range(12):
+            mx.eval(compiled(X[:20], Y[:20]), state)
+            model.train(not at_first)
+
+    mx.enable_compile()
+    try:
+        (found,), _ = discovered(run)
+    finally:
+        mx.disable_compile()
+    kinds = {name for step in found.seen(Step) for name in step.calls}
+    assert ("forward" in kinds) is at_first
+    assert ("forward-in-eval" in kinds) is not at_first
+    assert {"backward", "step"} <= kinds

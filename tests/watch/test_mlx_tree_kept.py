@@ -37,6 +37,16 @@ def twice(weights: Any, x: mx.array, y: mx.array) -> mx.array:
     return mx.mean(mx.logaddexp(answer, mx.zeros_like(answer)) - answer * y)
 
 
+def transposed(weights: Any, x: mx.array, y: mx.array) -> mx.array:
+    turned = tree_map(lambda w: w.T, weights)
+    return squares(tree_map(lambda w: w.T, turned), x, y)
+
+
+def behind_our_back(weights: Any, x: mx.array, y: mx.array) -> mx.array:
+    """A view that no operation is heard of."""
+    return squares(tree_map(lambda w: w.mT.mT if w.ndim > 1 else w, weights), x, y)
+
+
 def trained(loss: Loss, take: Callable[..., Any], every: int = 10) -> tuple[Watched, Any]:
     def run() -> Any:
         weights = init()
@@ -72,7 +82,7 @@ def kept_of(found: Watched) -> Kept:
     return kept
 
 
-@pytest.mark.parametrize("loss", [squares, penalty, twice])
+@pytest.mark.parametrize("loss", [squares, penalty, twice, transposed])
 @pytest.mark.parametrize("adam", [False, True])
 def test_the_model_and_the_loss_together_say_what_the_function_says(loss: Loss, adam: bool) -> None:
     found, _ = trained(loss, by_adam() if adam else by_hand)
@@ -121,6 +131,13 @@ def test_a_mask_that_comes_with_each_batch_keeps_it_from_being_done_again() -> N
     kept = kept_of(found)
     assert not kept.at_start
     assert kept.forbidden
+
+
+def test_where_weights_go_another_way_that_is_not_heard_nothing_is_done_again() -> None:
+    found, _ = trained(behind_our_back, by_hand)
+    kept = kept_of(found)
+    assert not kept.at_start
+    assert "something else goes into it" in kept.forbidden or kept.forbidden
 
 
 def test_steps_whose_weights_nobody_takes_are_steps_that_change_nothing() -> None:
