@@ -38,7 +38,6 @@ Parts = tuple[Course, Course, Course]  # gradient, update, weight
     reads=(Role.UPDATE, Role.WEIGHT, Role.GRADIENT, Architecture, Step),
     explains=(
         "update-too-small",
-        "update-too-large",
         "loss-not-decreasing",
         "cannot-overfit-one-batch",
         "learns-without-input",
