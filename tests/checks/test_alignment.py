@@ -1,5 +1,6 @@
 """labels-misaligned: shuffled and shifted labels are named, hard but honest tasks are not accused."""
 
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -240,6 +241,16 @@ def test_validation_that_is_in_order_convicts_shuffled_training(material: Callab
     cut = len(y) * 3 // 4
     verdict = judge(training(*shuffled((x[:cut], y[:cut])), validation=(x[cut:], y[cut:])))
     assert verdict.is_accused
+
+
+def test_validation_is_asked_though_the_share_of_time_is_used_up() -> None:
+    def clock() -> float:
+        """By then the test of training has taken more than the probe's share of sixty seconds."""
+        return 12.0 if sys._getframe(2).f_code.co_name == "_with_validation" else 0.0
+
+    x, y = mixed(cancer())
+    cut = len(y) * 3 // 4
+    assert judge(training(*shuffled((x[:cut], y[:cut])), validation=(x[cut:], y[cut:])), clock).is_accused
 
 
 @pytest.mark.parametrize("material", [cancer, diabetes, wine])

@@ -22,6 +22,7 @@ from sleuth.adapters.mlx.failure import explain
 from sleuth.adapters.mlx.hearing import Hearing
 from sleuth.adapters.mlx.loss_calls import failed_call, heard_calls, own_call
 from sleuth.adapters.mlx.scalar import NotOneNumber, require_scalar
+from sleuth.adapters.mlx.trees.tree import Tree
 from sleuth.adapters.mlx.written import function_line
 from sleuth.core.adapter import Bench, Gradients
 from sleuth.core.errors import Unsupported
@@ -73,7 +74,11 @@ class MlxBench(Bench):
         return next(e.array for e in parameters(self.model) if e.path == path)
 
     def write(self, path: str, values: np.ndarray) -> None:
-        self.model.update(tree_unflatten([(path, converted(values, self.parameter(path).dtype))]))
+        new = converted(values, self.parameter(path).dtype)
+        if isinstance(self.model, Tree):
+            self.model.hold({path: new})  # the name of a part may be a number
+        else:
+            self.model.update(tree_unflatten([(path, new)]))
 
     def snapshot(self) -> state.Snapshot:
         held = [m for thing in (self.model, self._loss) if isinstance(thing, nn.Module) for _, m in modules(thing)]
@@ -113,8 +118,10 @@ class MlxBench(Bench):
         loss = self._loss if self._subject.step is None else None
         ask = None if loss is None else lambda output: loss(output, batch.target)
         output = next(iter(hearing.outputs), None)
-        place = function_line(loss or self._subject.step)
-        call = own_call(loss_name(self._subject) or "loss", output, batch.target, value, hearing, ask, place)
+        # A loss that was read off a tape knows its lines.
+        place = getattr(loss, "location", None) or function_line(loss or self._subject.step)
+        meets = getattr(loss, "meets", None)
+        call = own_call(loss_name(self._subject) or "loss", output, batch.target, value, hearing, ask, place, meets)
         if call is not None:
             yield call
 

@@ -58,9 +58,16 @@ def heard_calls(hearing: Hearing, value: Any, made: Sequence[Made]) -> Iterator[
 
 
 def own_call(
-    name: str, output: Any, target: Any, value: Any, hearing: Hearing, ask: Callable[[Any], Any] | None, place: Location | None
+    name: str,
+    output: Any,
+    target: Any,
+    value: Any,
+    hearing: Hearing,
+    ask: Callable[[Any], Any] | None,
+    place: Location | None,
+    meets: Location | None = None,
 ) -> LossCall | None:
-    """Of a loss that somebody else wrote."""
+    """Of a loss that somebody else wrote. `meets`: where output and target go into one operation."""
     outputs, targets = arrays_in(output), arrays_in(target)
     if len(outputs) != 1 or len(targets) != 1:
         return None
@@ -75,7 +82,7 @@ def own_call(
         broadcast=broadcast_of(given, wanted) if family in ("mse", "l1", "huber") else None,
         reduction=reduction,
         location=place,
-        broadcast_location=place,
+        broadcast_location=meets or place,
         returned=_mean(said),
     )
 

@@ -1,4 +1,5 @@
-"""Where a script made a layer or a schedule and set a mode: noted when that happens, since afterwards nobody knows.
+"""Where a script made a layer, an optimiser or a schedule, and set a mode or a type: noted when that happens, since afterwards
+nobody knows.
 
 Nothing is kept alive, and nothing is hung on the user's objects.
 """
@@ -9,11 +10,12 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
+import mlx.core as mx
 import mlx.nn as nn
 from mlx import optimizers
 from mlx.optimizers import schedulers
 
-from sleuth.adapters.mlx.anatomy import modules
+from sleuth.adapters.mlx.anatomy import modules, parameters
 from sleuth.adapters.mlx.hearing import replaced
 from sleuth.adapters.mlx.place import users_line
 from sleuth.core.location import Location, locate
@@ -27,6 +29,8 @@ MOST_FRAMES = 64
 Spot = tuple[str, int]
 _made: dict[int, "tuple[weakref.ref[Any], Spot]"] = {}
 _modes: dict[int, "tuple[weakref.ref[Any], dict[bool, Location | None]]"] = {}
+_narrowed: dict[int, "tuple[weakref.ref[Any], Location | None]"] = {}
+NARROW = (mx.float16, mx.bfloat16)
 
 
 def listening() -> list[Callable[[], None]]:
@@ -34,6 +38,7 @@ def listening() -> list[Callable[[], None]]:
     undo = [
         replaced(nn.Module, "__init__", _init(nn.Module.__init__)),
         replaced(nn.Module, "train", _train(nn.Module.train)),
+        replaced(nn.Module, "apply", _apply(nn.Module.apply)),
     ]
     for owner in (optimizers, schedulers):
         undo += [replaced(owner, name, _schedule(getattr(owner, name))) for name in SCHEDULES if hasattr(owner, name)]
@@ -50,6 +55,22 @@ def mode_lines(model: nn.Module) -> dict[bool, Location | None]:
     """True: where it was last put into training mode, False: into the other."""
     found = _modes.get(id(model))
     return found[1] if found is not None and found[0]() is model else {}
+
+
+def narrowing_line(model: nn.Module) -> Location | None:
+    """Where its weights, or those of a part of it, were first made half as wide."""
+    for _, module in modules(model):
+        found = _narrowed.get(id(module))
+        if found is not None and found[0]() is module:
+            return found[1]
+    return None
+
+
+def note_made(thing: Any) -> None:
+    """Just now: the user's line is the one that makes it."""
+    spot = _spot(sys._getframe(2), thing)
+    if spot is not None:
+        _note(thing, spot)
 
 
 def hand_on(old: nn.Module, new: nn.Module) -> None:
@@ -71,7 +92,8 @@ def _note(thing: Any, spot: Spot) -> None:
 def _init(plain: Callable[..., None]) -> Callable[..., None]:
     def init(module: nn.Module, *args: Any, **kwargs: Any) -> None:
         plain(module, *args, **kwargs)
-        spot = _spot(sys._getframe(1), module)
+        # What stands for a tree of the user's is made by us.
+        spot = None if type(module).__module__.startswith("sleuth.") else _spot(sys._getframe(1), module)
         if spot is not None:
             _note(module, spot)
 
@@ -89,6 +111,19 @@ def _train(plain: Callable[..., Any]) -> Callable[..., Any]:
         return answer
 
     return train
+
+
+def _apply(plain: Callable[..., Any]) -> Callable[..., Any]:
+    """`set_dtype` comes by here, too."""
+
+    def apply(module: nn.Module, *args: Any, **kwargs: Any) -> Any:
+        answer = plain(module, *args, **kwargs)
+        known = id(module) in _narrowed and _narrowed[id(module)][0]() is module
+        if not known and any(e.array.dtype in NARROW for e in parameters(module)):
+            _narrowed[id(module)] = (weakref.ref(module), users_line())
+        return answer
+
+    return apply
 
 
 def _schedule(plain: Callable[..., Any]) -> Callable[..., Any]:

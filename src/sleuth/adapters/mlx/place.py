@@ -10,7 +10,14 @@ from sleuth.core.place import DONE_AGAIN, SLEUTH, is_users
 
 HERE = str(Path(__file__).parent) + os.sep
 # Frames of ours that stand between the user's lines; beyond any other it was we who called.
-BETWEEN = (f"{HERE}hearing.py", f"{HERE}place.py", f"{HERE}operations.py", f"{HERE}watching{os.sep}", f"{HERE}trees{os.sep}")
+BETWEEN = (
+    f"{HERE}hearing.py",
+    f"{HERE}made.py",
+    f"{HERE}place.py",
+    f"{HERE}operations.py",
+    f"{HERE}watching{os.sep}",
+    f"{HERE}trees{os.sep}",
+)
 
 
 def users_line() -> Location | None:

@@ -30,6 +30,7 @@ LARGEST_EPSILON = 1.0
         "loss-not-decreasing",
         "loss-diverges",
         "loss-oscillates",
+        "loss-spikes",
         "loss-not-finite",
         "exploding-gradients",
         "learning-rate-too-high",
@@ -50,6 +51,7 @@ LARGEST_EPSILON = 1.0
         "momentum above 1",
         "loss goes up from the first step",
         "negative learning rate",
+        "betas of Adam swapped",
     ),
 )
 def optimiser_setting_odd(
@@ -67,6 +69,7 @@ def optimiser_setting_odd(
                 location=place,
                 summary=f"{name} = {value:g}: the average over {_length(value)} steps hardly follows the gradient",
             )
+    yield from _swapped(settings, place)
     epsilon = options.get("eps")
     if _is_number(epsilon) and epsilon > largest_epsilon:
         yield Evidence(location=place, summary=f"eps = {epsilon:g}: next to it the size of the gradients no longer counts")
@@ -103,6 +106,21 @@ def _averages(options: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
     betas = options.get("betas")
     if isinstance(betas, tuple | list):
         yield from ((f"betas[{i}]", float(beta)) for i, beta in enumerate(betas) if _is_number(beta))
+
+
+def _swapped(settings: Settings, place: Location | None) -> Iterator[Evidence]:
+    """Adam's authors ask for β₁² < √β₂ (Kingma and Ba, 2015, theorem 4.1)."""
+    betas = settings.optimiser_options.get("betas")
+    if not isinstance(betas, tuple | list) or len(betas) != 2 or not all(map(_is_number, betas)):
+        return
+    first, second = map(float, betas)
+    if "adam" in (settings.optimiser or "").lower() and 0 < second < first < 1 and first**2 >= second**0.5:
+        yield Evidence(
+            location=place,
+            summary=f"betas = ({first:g}, {second:g}): gradients are averaged over {_length(first)} steps, and their squares, by "
+            f"which a step is divided, over {_length(second)}: a few small gradients make steps of any size",
+            fix=f"Swap them: betas=({second:g}, {first:g}).",
+        )
 
 
 def _length(value: float) -> str:

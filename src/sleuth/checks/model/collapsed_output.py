@@ -30,6 +30,7 @@ MEASURES = ("mse", "l1", "huber")
         "cannot-overfit-one-batch", "learns-without-input", "loss-not-decreasing", "vanishing-gradients", "zero-gradients",
         "step-changes-nothing", "learning-rate-too-low", "learning-rate-too-high", "predicts-one-class", "underfitting",
         "capacity-too-small", "weights-do-not-change", "update-too-small", "samples-mix",
+        "units-dying",
     ),
     title="The output is the same for every sample",
     why="""Inputs go in that differ, and the same answer comes out for all of them: what tells samples apart is averaged, squashed
@@ -52,6 +53,11 @@ def collapsed_output(seen: Seen, *, tiny: float = TINY, still_tiny: float = STIL
         return
     if found.targets is not None and found.targets < 2:
         yield NotExamined("all samples that were read have the same target, so the same output is right")
+        return
+    if found.collapsed is not None:
+        # Compared with itself: nothing else says how far apart codes have to lie.
+        if found.collapsed <= still_tiny * found.spread and found.collapsed <= still_tiny * found.size:
+            yield _drawn_together(found)
         return
     if found.spread > tiny * _scale(seen, found.size):
         return
@@ -91,6 +97,18 @@ def _fades_with_depth(seen: Seen) -> bool:
         return False
     steps = [math.log(after / before) for before, after in pairwise(sizes)]
     return max(steps) < ABRUPT * math.log(sizes[-1] / sizes[0])
+
+
+def _drawn_together(found: OutputSpread) -> Evidence:
+    return Evidence(
+        location=found.location,
+        summary=f"the outputs of {found.samples} samples differed by {found.spread:.1e} when the training began and differ by "
+        f"{found.collapsed:.1e} after {found.steps} steps: the loss draws answers together and nothing keeps them apart",
+        fix="Add what keeps different samples apart: negatives (a contrastive loss), a term for the variance of the code, or a "
+        "predictor with a stopped gradient on the other branch.",
+        numbers={"samples": found.samples, "spread": found.spread, "collapsed": found.collapsed},
+        strength=min(found.spread / max(found.collapsed or 0.0, 1e-12), 1e6) ** 0.5,
+    )
 
 
 def _evidence(found: OutputSpread, scale: float) -> Evidence:

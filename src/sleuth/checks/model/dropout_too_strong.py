@@ -4,6 +4,8 @@ from collections.abc import Iterator
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
 from sleuth.core.flow import fed_by
+from sleuth.core.lines import layer_line
+from sleuth.core.location import Location
 from sleuth.core.stage import Confidence, Severity, Stage
 from sleuth.core.trial import Flow, Operation
 
@@ -53,6 +55,7 @@ def dropout_too_strong(seen: Seen, *, strong: float = STRONG) -> Iterator[Eviden
         if on_output and index in ends:
             yield _evidence(
                 operation,
+                operation.location,
                 f"is the last thing done to the output: {share:.0%} of the answers are set to zero at random",
                 share,
                 1 + share,
@@ -60,13 +63,18 @@ def dropout_too_strong(seen: Seen, *, strong: float = STRONG) -> Iterator[Eviden
             )
         # Inputs that are blotted out are the task of a denoising model, not its hidden layers.
         elif share > strong and flow.operations[fed_by(flow, operation.sources[0], KEEPING)].family != "input":
-            yield _evidence(operation, f"leaves only {1 - share:.0%} of the units in each step", share, share / strong, None)
+            made = layer_line(seen, operation.layer) or operation.location  # p stands where the layer is made
+            yield _evidence(
+                operation, made, f"leaves only {1 - share:.0%} of the units in each step", share, share / strong, None
+            )
 
 
-def _evidence(operation: Operation, what: str, share: float, strength: float, fix: str | None) -> Evidence:
+def _evidence(
+    operation: Operation, place: Location | None, what: str, share: float, strength: float, fix: str | None
+) -> Evidence:
     return Evidence(
         where=operation.layer or operation.name,
-        location=operation.location,
+        location=place,
         summary=f"dropout {_name(operation)} with p={share:g} {what}",
         fix=fix,
         numbers={"p": share},

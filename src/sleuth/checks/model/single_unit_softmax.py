@@ -23,7 +23,7 @@ from sleuth.core.wiring import CLASSIFIES, by_place
         "zero-gradients", "disconnected-parameters", "step-changes-nothing", "learns-without-input", "loss-ignores-target",
         "learning-rate-too-high", "learning-rate-too-low", "update-too-small", "weights-do-not-change", "double-softmax",
         "signal-grows-or-fades", "saturated-units", "wrong-last-activation", "output-not-finite", "loss-not-finite",
-        "capacity-too-small",
+        "gradient-not-finite", "capacity-too-small",
     ),
     title="Softmax over a single output is always 1",
     why="""Softmax shares 1 among its outputs. With one output there is nothing to share: the answer is 1 for every sample,
@@ -41,7 +41,9 @@ from sleuth.core.wiring import CLASSIFIES, by_place
 )  # fmt: skip
 def single_unit_softmax(seen: Seen) -> Iterator[Evidence | NotExamined]:
     for group in by_place(seen.all(LossCall)):
-        reasons = [_reason(call, call.argument("output")) for call in group]
+        # The logarithm of what it answers breaks the weights soon: what comes then tells nothing.
+        outputs = [(call, o) for call in group if (o := call.argument("output")) is not None]
+        reasons = [_reason(call, o) for call, o in outputs if o.facts.statistics.all_finite or o is outputs[0][1]]
         output, place = group[0].argument("output"), producer_line(group)
         if output is not None and all(reasons):
             yield Evidence(

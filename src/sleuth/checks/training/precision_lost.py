@@ -8,6 +8,7 @@ import numpy as np
 from sleuth.core.check import Evidence, NotExamined, Seen, check
 from sleuth.core.course import courses_of, matrices_of, together
 from sleuth.core.curve import guessing
+from sleuth.core.loop import place_of
 from sleuth.core.observation import Architecture, Frame, Origin, Parameter, Precision, Role, Settings, Step
 from sleuth.core.progress import Progress, progress_of
 from sleuth.core.stage import Confidence, Severity, Stage
@@ -82,7 +83,7 @@ def precision_lost(
     if not any(p.dtype in RESOLUTION for p in matrices.values()) and "float16" not in computed.values():
         return  # nothing is narrow enough to lose anything
     if (broken := _overflow(seen, computed) or _born_too_large(seen) or _broken_step(seen, matrices)) is not None:
-        yield broken
+        yield _placed(broken, seen)
         return
     looks = [f for f in seen.frames(Role.GRADIENT) if f.exponents is not None]
     lost = _rounded(seen, matrices, rounded_away, least_looks) or _underflow(looks, matrices, computed, faint)
@@ -94,10 +95,15 @@ def precision_lost(
     if progress is None:
         yield NotExamined("small changes are lost, but the losses cannot tell whether that does harm")
     elif not progress.works:
-        yield lost
+        yield _placed(lost, seen)
     elif (slowed := _underflow(_before_done(seen, looks, progress), matrices, computed, faint)) is not None:
         summary = f"{slowed.summary}; the loss falls all the same, by what is left of the gradients"
-        yield replace(slowed, summary=summary, severity=Severity.HINT)
+        yield _placed(replace(slowed, summary=summary, severity=Severity.HINT), seen)
+
+
+def _placed(evidence: Evidence, seen: Seen) -> Evidence:
+    """Where no operation is to blame, the line that made the weights narrow is."""
+    return evidence if evidence.location is not None else replace(evidence, location=place_of(seen, "narrowed"))
 
 
 def _before_done(seen: Seen, looks: list[Frame], progress: Progress) -> list[Frame]:

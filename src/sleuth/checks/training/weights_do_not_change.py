@@ -6,6 +6,7 @@ import numpy as np
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
 from sleuth.core.course import Course, courses_of, matrices_of, together
+from sleuth.core.loop import place_of
 from sleuth.core.observation import Architecture, Call, Role, Settings, Step
 from sleuth.core.stage import Confidence, Severity, Stage
 
@@ -73,7 +74,7 @@ def weights_do_not_change(
     elif kept:
         yield _kept(seen, kept, len(layers), rates)
     elif undone:
-        yield _undone(undone, len(layers))
+        yield _undone(seen, undone, len(layers))
 
 
 def _layers(seen: Seen) -> Iterator[Parts]:
@@ -122,11 +123,12 @@ def _kept(seen: Seen, kept: list[Parts], count: int, rates: list[float | None]) 
     )
 
 
-def _undone(undone: list[Parts], count: int) -> Evidence:
+def _undone(seen: Seen, undone: list[Parts], count: int) -> Evidence:
     _, update, weight = undone[0]
     ratio = float(np.median(update.rms / np.maximum(weight.rms, TINY)))
     return Evidence(
         where=update.path,
+        location=place_of(seen, "returns-weights"),
         summary=f"each step changes {update.path} by {ratio:.1e} of its size, and before the next one it is back where it was: "
         f"at {len(weight.steps)} steps that were looked at, {len(undone)} of {count} weight matrices began with the same values",
         numbers={"layers": len(undone), "of": count, "looks": len(weight.steps), "ratio": ratio},

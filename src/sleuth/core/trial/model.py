@@ -224,6 +224,9 @@ class OutputSpread(Trial):
     trained_size: float | None = None
     steps: int = 0
     why_untrained: str | None = None
+    # What is left of the spread at the end of the user's own training, after `steps` steps, where its loss has no target.
+    collapsed: float | None = None
+    location: Location | None = None  # of that loss
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ import numpy as np
 
 from sleuth.adapters.mlx.arrays import values
 from sleuth.adapters.mlx.trees.roles import Roles
+from sleuth.adapters.mlx.watching.basin import Basin
 from sleuth.adapters.mlx.watching.batches import Draft, arrays_by_path, drafted
 from sleuth.adapters.mlx.watching.losses import LAG
 from sleuth.core.observation import NotFinite
@@ -16,21 +17,30 @@ from sleuth.core.subject import Parts
 # Only to tell what the data is like.
 FIRST_STEPS = 24
 MOST_WAITING_BYTES = 16 << 20
+MOST_BYTES = 32 << 20
 
 
 class TreeBatches:
-    def __init__(self) -> None:
+    def __init__(self, *, keeps: bool) -> None:
+        self._keeps = keeps
         self.roles: Roles | None = None
         self._waiting: list[Draft] = []
         self._bytes = 0
         self._settled: list[tuple[int, Parts]] = []
+        self.basin = Basin(MOST_BYTES)
         self._lately: deque[tuple[int, Any]] = deque(maxlen=LAG + 2)
 
     def add(self, step: int, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, looked: bool) -> None:
         self._lately.append((step, (args, dict(kwargs))))
-        if (step <= FIRST_STEPS or looked) and self._bytes < MOST_WAITING_BYTES:
-            self._waiting.append(drafted(step, args, kwargs))
-            self._bytes += self._waiting[-1].bytes
+        wanted = self.basin.wants_next() if self._keeps else step <= FIRST_STEPS
+        if not (wanted or looked) or self._bytes >= MOST_WAITING_BYTES:
+            return
+        draft = drafted(step, args, kwargs)
+        self._waiting.append(draft)
+        self._bytes += draft.bytes
+        place = self.basin.wants() if self._keeps else None
+        if place is not None:
+            self.basin.put(place, draft)
 
     def settle(self) -> None:
         """Brings what waits into the host's memory."""

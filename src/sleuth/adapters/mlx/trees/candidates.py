@@ -19,6 +19,8 @@ from sleuth.adapters.mlx.trees.tree import Tree, named, same, shapes_of, tree_of
 MOST = 16
 # Gradients of one function after which it is taken for something else.
 MOST_CALLS = 12
+# Steps of an optimiser that leave the weights as they were: then they are meant for them, and lost.
+ENOUGH_STEPS = 3
 # What the change must have in common with the gradient. Adam's first step, which takes each number's sign alone, has more.
 ALONG = 0.1
 # Two directions in n dimensions have 1/√n in common by chance; so many times that is none.
@@ -34,6 +36,7 @@ class Candidate:
     losses: list[mx.array] = field(default_factory=list)
     returned: list[mx.array] = field(default_factory=list)  # by a step that is compiled
     calls: int = 0
+    steps: int = 0  # that an optimiser of MLX's own was asked for
     optimiser: "weakref.ref[Optimizer] | None" = None
 
     @property
@@ -53,8 +56,9 @@ class Candidates:
         if candidate is None or tree is None:
             return None
         now = named(weights)
-        if candidate.gradients and _moved_along(candidate, now):
-            tree.set_in_place(same(candidate.own, now))
+        unmoved = candidate.steps >= ENOUGH_STEPS and same(candidate.own, now)  # what steps return is not used
+        if candidate.gradients and (unmoved or _moved_along(candidate, now)):
+            tree.set_in_place(same(candidate.own, now) and not unmoved)
             return tree
         if not same(candidate.own, now):
             candidate.gradients, candidate.losses = {}, []
@@ -88,6 +92,7 @@ class Candidates:
         for candidate in self._known.values():
             if candidate.shapes == shapes:
                 candidate.optimiser = weakref.ref(optimiser)
+                candidate.steps += 1
 
     def take(self, code: Any) -> Candidate:
         """It is a candidate no more."""

@@ -24,6 +24,9 @@ class Reading:
         self.roles: Roles | None = None
         self.loss: str | None = None  # its path in what is returned
         self.code: Any = None  # of the function that the gradient is taken of
+        self.tape: Tape | None = None  # of that function, and what its arguments are to it
+        self.own_roles: Roles | None = None
+        self.asked: dict[int, tuple[str, ...]] = {}  # model that is called in it → paths of its inputs
         self._given: dict[int, str] = {}
         self._value: mx.array | None = None
 
@@ -45,6 +48,12 @@ class Reading:
 
         return read
 
+    def call(self, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Of a model, while MLX reads: outside of a gradient it is only asked."""
+        paths = tuple(self._given.get(id(array), "") for _, array in arrays_by_path((args, kwargs)))
+        if paths and all(paths) and not kwargs:
+            self.asked[id(model)] = paths
+
     def gradient(self, taken: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Takes it, and reads what it is taken of."""
         weights = taken.learned(args)
@@ -56,7 +65,8 @@ class Reading:
         with tape.listening(), taken.entering(tape.begin):
             result = taken.plain(*args, **kwargs)
         self.weights, self.code, self._value = paths, taken.code, first_array(result[0])
-        self.roles = _renamed(roles_of(tape), outside)
+        self.tape, self.own_roles = tape, roles_of(tape)
+        self.roles = _renamed(self.own_roles, outside)
         return result
 
 

@@ -17,9 +17,12 @@ from sleuth.adapters.mlx.describing import rate_of
 from sleuth.adapters.mlx.hearing import Hearing
 from sleuth.adapters.mlx.trees.batches import TreeBatches
 from sleuth.adapters.mlx.trees.candidates import losses_in
+from sleuth.adapters.mlx.trees.keeping import TreeKeeper
+from sleuth.adapters.mlx.trees.parting import Parted, parted
 from sleuth.adapters.mlx.trees.restarts import Restarts
-from sleuth.adapters.mlx.trees.roles import roles_of
+from sleuth.adapters.mlx.trees.roles import Roles, roles_of
 from sleuth.adapters.mlx.trees.tree import Named, Tree, named, same
+from sleuth.adapters.mlx.trees.valuing import Valuing
 from sleuth.adapters.mlx.watching import looking, taps
 from sleuth.adapters.mlx.watching.batches import arrays_by_path
 from sleuth.adapters.mlx.watching.calls import Story
@@ -34,7 +37,7 @@ from sleuth.adapters.mlx.watching.record import Record
 from sleuth.adapters.mlx.watching.tape import Tape
 from sleuth.adapters.mlx.watching.waiting import Waiting
 from sleuth.core.kept import Kept
-from sleuth.core.observation import Observation, Origin, Pending
+from sleuth.core.observation import Evaluation, Observation, Origin, Pending
 from sleuth.core.subject import Parts
 from sleuth.core.trial import Connection
 
@@ -42,7 +45,9 @@ COMPILED = "the step is compiled: of what happens inside it the weights, what it
 
 
 class TreeWatcher(taps.Listener):
-    def __init__(self, model: Tree, put: Callable[[Record], None], *, every: int | None, overhead: float) -> None:
+    def __init__(
+        self, model: Tree, put: Callable[[Record], None], *, every: int | None, overhead: float, keeps: bool = False
+    ) -> None:
         self.model: Tree | None = model
         self.steps = self.looks = self.backwards = 0
         self.own_seconds = 0.0
@@ -55,13 +60,17 @@ class TreeWatcher(taps.Listener):
         self._recent, self._reach = Recent(), Reach()
         self._waiting = Waiting(lambda record: put(self.restarts.heard(record)), self._broken)
         self._graphs, self._memory = Graphs(), ProcessMemory()
-        self._batches = TreeBatches()
+        self._batches = TreeBatches(keeps=keeps)
+        self._keeper = TreeKeeper() if keeps else None
+        self._valuing: Valuing | None = None
+        self._evaluations: list[Evaluation] = []
         self._story = Story()
         self._look: looking.Look | None = None
         self._losses: list[mx.array] = []
         self._tape: Tape | None = None
         self._hearing = ExitStack()
         self._weights: Named | None = None  # of the last gradient
+        self._applied = False  # an optimiser of MLX's own has made others of them since
         self._optimiser: weakref.ref[Optimizer] | None = None
         self._connection: Connection | None = None
         self._clock = Clock()
@@ -70,8 +79,10 @@ class TreeWatcher(taps.Listener):
         taps.join(self)
 
     def close(self) -> None:
-        taps.leave(self)
         self._hearing.close()
+        if self._valuing is not None:
+            self._valuing.close()
+        taps.leave(self)
         self._put_by()
         self._memory.close()
         self.model = self._weights = self._tape = self._look = None
@@ -89,6 +100,10 @@ class TreeWatcher(taps.Listener):
         self._batches.settle()
         self._batches.clear()
         self.left = self._batches.take()
+        if self.model is not None and self._keeper is not None:
+            train = self._batches.basin.taken()
+            self.kept = self._keeper.kept(self.model, train, [] if self._valuing is None else self._valuing.groups())
+            self._evaluations += () if self._valuing is None else self._valuing.evaluations(train)
         if self.model is not None:
             self._connection = self._reach.connection(self.model, None)
 
@@ -96,6 +111,7 @@ class TreeWatcher(taps.Listener):
         if self._connection is not None:
             yield self._connection
         yield from self._story.places.values()
+        yield from self._evaluations
         counts = {"backward": self.backwards, "forward": self.backwards} if self.backwards else {}
         yield Pending(self.steps, (), counts, 0, {})
 
@@ -106,6 +122,8 @@ class TreeWatcher(taps.Listener):
     @quietly
     def begin_with(self, weights: Named, gradients: Named, losses: list[mx.array]) -> None:
         """The step before, which showed that this is a training."""
+        if self._keeper is not None:
+            self._keeper.start(weights)
         self._weights, self._losses = weights, list(losses)
         self._look = looking.Look(before=dict(weights), raw=dict(gradients))
         self._story.calls.say("forward")
@@ -156,6 +174,9 @@ class TreeWatcher(taps.Listener):
         if self.model is not None and self.model.fits(named(gradients)):
             self._optimiser = weakref.ref(optimiser)
             self._story.say("step", self.steps + 1)
+            self._applied = True
+            if self._keeper is not None:
+                self._keeper.optimiser(optimiser)
 
     @quietly
     def hear_compiled_begin(self, step: taps.Compiled, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -172,6 +193,28 @@ class TreeWatcher(taps.Listener):
             return
         self._losses = losses_in(compiled_loss(step, result))
         self._story.calls.say("step")
+        self._prove_compiled(step, compiled_weights(step, args, kwargs))
+
+    def _prove_compiled(self, step: taps.Compiled, weights: Named) -> None:
+        """Once, at a step that is looked at: its loss is computed anyway."""
+        tape = step.reading.tape
+        if self._keeper is None or self._look is None or tape is None or not self._losses:
+            return
+        value = float(self._losses[0].item())
+        if self._keeper.parted is not None:
+            self._keeper.again(self.steps + 1, weights, value)
+            return
+        found = parted(tape, step.reading.own_roles, None)
+        tape.forget(set(), compiled=True)
+        self._prove(found, step.reading.own_roles, self.steps + 1, weights, value)
+
+    def _prove(self, found: Parted, roles: Roles | None, step: int, weights: Named, value: float) -> None:
+        assert self._keeper is not None
+        assert self.model is not None
+        self._keeper.prove(found, step, weights, value)
+        last = None if found.loss is None else found.loss.tape.maker(found.loss.result)
+        if last is not None and roles is not None and self._valuing is None:
+            self._valuing = Valuing(last, self.model.code, roles, lambda: self.steps)
 
     def _is_mine(self, code: Any, weights: Named) -> bool:
         return self.model is not None and code is self.model.code and self.model.fits(weights)
@@ -179,10 +222,12 @@ class TreeWatcher(taps.Listener):
     def _weights_came(self, weights: Named) -> None:
         """For another gradient: of a new step, or one more of the same."""
         assert self.model is not None
+        if self._valuing is not None:
+            self._valuing.settle()
         self._waiting.decide_last()
-        if self._weights is not None and (self.model.in_place or not same(self._weights, weights)):
+        if self._weights is not None and (self.model.in_place or self._applied or not same(self._weights, weights)):
             self._end_step(weights)
-        self._weights = weights
+        self._weights, self._applied = weights, False
         self.restarts.weights_came(weights)
         if self._look is None and self._pace.looks_at(self.steps):
             self.model.hold(weights)
@@ -234,8 +279,16 @@ class TreeWatcher(taps.Listener):
         self._waiting.learn(look.loss_bytes())
         if self._tape is not None and self._batches.roles is None:
             self._batches.roles = roles_of(self._tape)
+            if self._keeper is not None and len(self._losses) == 1:
+                value = float(self._losses[0].item())
+                found = parted(self._tape, self._batches.roles, value)
+                self._prove(found, self._batches.roles, self.steps, look.before, value)
             self._tape.forget(set())
+        elif self._keeper is not None and self._tape is not None and len(self._losses) == 1:
+            self._keeper.again(self.steps, look.before, float(self._losses[0].item()))
         self._batches.settle()
+        if self._valuing is not None:
+            self._valuing.looked()
         self.looks += 1
         return True
 

@@ -10,6 +10,8 @@ import mlx.core as mx
 from sleuth.adapters.mlx.arrays import is_any_array
 from sleuth.adapters.mlx.watching.basin import Basin
 from sleuth.adapters.mlx.watching.batches import Draft, arrays_by_path, inputs_of, without_models
+from sleuth.adapters.mlx.watching.beside import Kind, target_beside
+from sleuth.adapters.mlx.watching.validating import Answer, Validating
 from sleuth.core.kept import Group
 
 # Sources that are told apart.
@@ -20,6 +22,8 @@ MOST_REMEMBERED = 64
 # Drafts that wait for the next look: a validation between two looks is as long as it likes.
 MOST_WAITING = 64
 COPIES = 0
+# So many times in a row no target stood beside what was asked: then none will.
+MOST_FRUITLESS = 32
 
 
 class Pass:
@@ -47,6 +51,11 @@ class Asking:
         self._arrays: dict[int, ReferenceType[mx.array]] = {}
         self._waiting: list[Draft] = []
         self._latest: Draft | None = None  # that may still get its target
+        self.validating = Validating()
+        self.kind: Kind | None = None  # of the training's targets, once it is known
+        self._fruitless = 0
+        self._question: tuple[int, int, Any, Any] | None = None  # source, step, input and target, until it is answered
+        self._answer: Answer | None = None
 
     def expect(self, loss: Any) -> None:
         """The function that training takes the gradient of."""
@@ -54,28 +63,65 @@ class Asking:
         self._loss_code = getattr(loss, "__code__", None)
 
     def forward(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], step: int, frame: FrameType | None) -> None:
-        self._latest = None
+        self._latest = self._question = self._answer = None
         inputs = inputs_of(args, kwargs)
         first = next((a for _, a in arrays_by_path(inputs)), None)
-        if first is None or not first.ndim or len(self._waiting) >= MOST_WAITING:
+        if first is None or not first.ndim:
             return
-        found = self._pass(first)
-        if found is None:
+        target = self._target(first, frame)
+        key = self._key(first)
+        self._question = (key, step, first, target)
+        self._keep(key, inputs, first, target, step)
+
+    def inside(self, args: tuple[Any, ...], others: list[Any], step: int) -> None:
+        """A compiled function asks: its target is among what it was given besides."""
+        inputs = inputs_of(args, {})
+        first = next((a for _, a in arrays_by_path(inputs)), None)
+        if first is None or not first.ndim:
+            return
+        fits = [a for a in others if self.kind is not None and self.kind.fits(a, first.shape[0])]
+        self._keep(self._key(first), inputs, first, fits[0] if len(fits) == 1 else None, step)
+        self._latest = None
+
+    def valued(self, args: tuple[Any, ...], target: Any, step: int, loss: mx.array) -> None:
+        """The loss function itself was asked, for its value."""
+        inputs = inputs_of(args, {})
+        first = next((a for _, a in arrays_by_path(inputs)), None)
+        if first is not None and first.ndim:
+            key = self._key(first)
+            self._keep(key, inputs, first, target, step)
+            self._latest = None
+            self.validating.valued(key, step, first, loss)
+
+    def _keep(self, key: int, inputs: Any, first: Any, target: Any, step: int) -> None:
+        found = self._pass(key)
+        if found is None or len(self._waiting) >= MOST_WAITING:
             return
         found.count(step, first.shape[0])
         place = found.basin.wants()
         if place is None:
             return
         draft = Draft(step, None, without_models(inputs), bytes=sum(a.nbytes for _, a in arrays_by_path(inputs)))
-        draft.target = self._among_arguments(frame, first.shape[0])
+        draft.target = None if target is None else without_models(target)
         found.basin.put(place, draft)
         self._waiting.append(draft)
         self._latest = draft
 
+    def answered(self, output: Any) -> None:
+        question, self._question = self._question, None
+        if question is not None:
+            source, step, given, target = question
+            self._answer = self.validating.answered(source, step, given, output, target)
+
     def loss(self, target: Any) -> None:
         """A loss of MLX's own is given it."""
         draft, self._latest = self._latest, None
-        if draft is None or draft.target is not None or not is_any_array(target) or not target.ndim:
+        answer, self._answer = self._answer, None
+        if not is_any_array(target) or not target.ndim:
+            return
+        if answer is not None and answer.target is None and target.shape[0] == answer.given.shape[0]:
+            answer.target = target
+        if draft is None or draft.target is not None:
             return
         first = next(a for _, a in arrays_by_path(draft.door))
         if target.shape[0] == first.shape[0]:
@@ -92,16 +138,27 @@ class Asking:
         found = [(key, one, one.basin.taken()) for key, one in self._passes.items()]
         return [Group(batches, one.samples, key != COPIES) for key, one, batches in found if batches]
 
-    def _pass(self, first: Any) -> Pass | None:
+    def _key(self, first: Any) -> int:
         known = self._arrays.get(id(first))
         key = id(first) if known is not None and known() is first else COPIES
         if isinstance(first, mx.array):
             if len(self._arrays) >= MOST_REMEMBERED:
                 self._arrays.clear()
             self._arrays[id(first)] = ref(first)
+        return key
+
+    def _pass(self, key: int) -> Pass | None:
         if key not in self._passes and key != COPIES and len(self._passes) > MOST_GROUPS:
             return None
         return self._passes.setdefault(key, Pass())
+
+    def _target(self, first: Any, frame: FrameType | None) -> Any:
+        target = self._among_arguments(frame, first.shape[0])
+        if target is not None or self.kind is None or self._fruitless >= MOST_FRUITLESS:
+            return target
+        target = target_beside(first, frame, self.kind)
+        self._fruitless = 0 if target is not None else self._fruitless + 1
+        return target
 
     def _among_arguments(self, frame: FrameType | None, samples: int) -> Any:
         """The user's loss function, called for its value: its target stands where it does in training."""
@@ -111,4 +168,4 @@ class Asking:
         names = code.co_varnames[self._is_method : code.co_argcount]
         known = dict(arrays_by_path((tuple(frame.f_locals.get(name) for name in names), {})))
         target = known.get(self.target_path)
-        return without_models(target) if target is not None and target.ndim and target.shape[0] == samples else None
+        return target if target is not None and target.ndim and target.shape[0] == samples else None

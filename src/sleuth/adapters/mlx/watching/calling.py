@@ -8,18 +8,20 @@ import mlx.nn as nn
 from sleuth.adapters.mlx.hearing import replaced
 
 Hear = Callable[[tuple[Any, ...], dict[str, Any]], None]
+Answered = Callable[[Any], None]
+Ears = tuple[Hear, Answered]
 
 # Several models of one class may be listened to, and not the last that came must be the first to go.
-_HEARD: dict[type, tuple[dict[int, Hear], Callable[[], None]]] = {}
+_HEARD: dict[type, tuple[dict[int, Ears], Callable[[], None]]] = {}
 
 
-def calls_heard(model: nn.Module, hear: Hear) -> Callable[[], None]:
+def calls_heard(model: nn.Module, hear: Hear, answered: Answered) -> Callable[[], None]:
     """What it returns ends the listening."""
     kind, key = type(model), id(model)
     if kind not in _HEARD:
         _HEARD[kind] = _tapped(kind)
     listening, undo = _HEARD[kind]
-    listening[key] = hear
+    listening[key] = (hear, answered)
 
     def end() -> None:
         listening.pop(key, None)
@@ -30,14 +32,17 @@ def calls_heard(model: nn.Module, hear: Hear) -> Callable[[], None]:
     return end
 
 
-def _tapped(kind: type) -> tuple[dict[int, Hear], Callable[[], None]]:
+def _tapped(kind: type) -> tuple[dict[int, Ears], Callable[[], None]]:
     plain = kind.__call__
-    listening: dict[int, Hear] = {}
+    listening: dict[int, Ears] = {}
 
     def call(module: nn.Module, *args: Any, **kwargs: Any) -> Any:
-        hear = listening.get(id(module))
-        if hear is not None:
-            hear(args, kwargs)
-        return plain(module, *args, **kwargs)
+        ears = listening.get(id(module))
+        if ears is None:
+            return plain(module, *args, **kwargs)
+        ears[0](args, kwargs)
+        output = plain(module, *args, **kwargs)
+        ears[1](output)
+        return output
 
     return listening, replaced(kind, "__call__", call)

@@ -23,6 +23,7 @@ class Compiled:
         self.model: nn.Module | None = None
         self.optimiser: Optimizer | None = None
         self.tape: Tape | None = None
+        self.training = True  # the mode that its model was in when MLX last read it: what is compiled stays so
 
     @property
     def trains(self) -> bool:
@@ -45,6 +46,8 @@ class Compiled:
             COMPILING.pop()
         for listener in heard if self.trains else ():
             listener.hear_compiled(self, args, kwargs, result)
+        for listener in heard if self.reading.asked and not self.trains else ():
+            listener.hear_compiled_question(self, args, kwargs)
         for listener in heard if self.trains else ():
             listener.step_taken()
         return result

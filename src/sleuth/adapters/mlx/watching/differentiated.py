@@ -19,6 +19,10 @@ PLAIN_VALUE_AND_GRAD = mx.value_and_grad
 _taking: "list[Differentiated]" = []
 
 
+def is_taking() -> bool:
+    return bool(_taking)
+
+
 def value_and_grad(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[..., Any]:
     cells = _cell_values(fun) if getattr(fun, "__module__", "") == "mlx.nn.utils" else {}
     model = _content(cells.get("model"))
@@ -130,6 +134,8 @@ class Differentiated:
         """MLX reads the function that it compiles: what the loss does is written down, once."""
         step = COMPILING[-1]
         step.model = step.model or self.model
+        if self.model is not None:
+            step.training = bool(self.model.training)
         if self.model is None and self._by:
             return step.reading.gradient(self, args, kwargs)
         if self.model is None or step.tape is not None:

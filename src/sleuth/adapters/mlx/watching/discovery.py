@@ -8,7 +8,7 @@ from typing import Any
 import mlx.nn as nn
 from mlx.optimizers import Optimizer
 
-from sleuth.adapters.mlx.anatomy import parameters
+from sleuth.adapters.mlx.anatomy import modules, parameters
 from sleuth.adapters.mlx.trees.discovery import TreeDiscovery
 from sleuth.adapters.mlx.trees.tree import Named
 from sleuth.adapters.mlx.watching import taps
@@ -76,7 +76,7 @@ class MlxDiscovery(taps.Listener, Discovering):
             self.trouble = self.trouble or f"{type(error).__name__}: {error}"
 
     def _follow(self, model: nn.Module, optimisers: list[Optimizer], tell: Callable[[taps.Listener], None]) -> None:
-        if self.trouble is not None or os.getpid() != self._process or any(ref() is model for ref, _ in self._followed):
+        if self.trouble is not None or os.getpid() != self._process or any(_holds(ref(), model) for ref, _ in self._followed):
             return
         for followed in [f for f in self._followed if f[0]() is None]:  # its model is gone
             self._followed.remove(followed)
@@ -90,3 +90,8 @@ class MlxDiscovery(taps.Listener, Discovering):
         self._followed.append((weakref.ref(model), attended))
         for watcher in taps.LISTENERS[before:]:  # it came too late to hear what it was opened for
             tell(watcher)
+
+
+def _holds(followed: nn.Module | None, model: nn.Module) -> bool:
+    """A step may be taken of a part of a model."""
+    return followed is model or (followed is not None and any(module is model for _, module in modules(followed)))

@@ -50,7 +50,7 @@ class Keeper:
         loss, reason = self._loss_again(fresh, passing, train[0].parts)
         size = None if loss is None or passing.reading is None else passing.reading.batch_size
         if loss is not None and fresh is not None and size is None:
-            size = _only_size(fresh, loss, train[0].parts)
+            size = only_size(fresh, loss, train[0].parts)
         return Kept(
             Subject(model if fresh is None else fresh, None, loss, self._made_again()),
             train,
@@ -97,7 +97,7 @@ class Keeper:
             with _put_back(fresh):
                 high, low = np.array(self._key).tolist()
                 mx.random.seed(int(high) << 32 | int(low))
-                again = _value(fresh, loss, parts)
+                again = value_of(fresh, loss, parts)
         except Exception as error:
             return f"the loss of the first batch could not be computed again: {type(error).__name__}: {error}"
         first = self.first_loss
@@ -106,7 +106,7 @@ class Keeper:
         return ""
 
 
-def _only_size(fresh: nn.Module, loss: TapeLoss, parts: Parts) -> int | None:
+def only_size(fresh: nn.Module, loss: TapeLoss, parts: Parts) -> int | None:
     """The samples of this batch, if fewer of them have no loss: then only batches of their size are what the script trains on."""
     sizes = [a.shape[0] for _, a in arrays_by_path((parts.inputs, parts.target)) if a.ndim]
     if not sizes or sizes[0] < 2:
@@ -114,7 +114,7 @@ def _only_size(fresh: nn.Module, loss: TapeLoss, parts: Parts) -> int | None:
     given, wanted = map_arrays((parts.inputs, parts.target), lambda a: _half(a, sizes[0]), is_any_array)
     try:
         with _put_back(fresh):
-            _value(fresh, loss, Parts(given, wanted, (given, wanted)))
+            value_of(fresh, loss, Parts(given, wanted, (given, wanted)))
     except Exception:
         return sizes[0]
     return None
@@ -124,7 +124,7 @@ def _half(array: Any, samples: int) -> Any:
     return array[: samples // 2] if array.ndim and array.shape[0] == samples else array
 
 
-def _value(fresh: nn.Module, loss: TapeLoss, parts: Parts) -> float:
+def value_of(fresh: nn.Module, loss: TapeLoss, parts: Parts) -> float:
     given = native(parts)
     return float(loss(call_model(fresh, fresh.__call__, given.inputs), given.target).item())
 

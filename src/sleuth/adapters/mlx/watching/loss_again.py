@@ -40,6 +40,17 @@ class TapeLoss:
         self.tape, self.result, self.target, self.model = tape, result, target, model
         last = tape.maker(result)
         self.location: Location | None = None if last is None else last.location
+        self.meets: Location | None = self._meeting_line()
+
+    def _meeting_line(self) -> Location | None:
+        """Where the model's answer and the target first go into one operation."""
+        if self.target is None:
+            return None
+        answer, wanted = self.tape.depends(set(self.tape.outputs)), self.tape.depends({self.target})
+        for call in self.tape.behind(self.result, {*self.tape.outputs, self.target}):
+            if not answer.isdisjoint(call.given) and not wanted.isdisjoint(call.given):
+                return call.location
+        return None
 
     @property
     def __name__(self) -> str:
@@ -60,8 +71,7 @@ class TapeLoss:
             own = {e.path: e.array for e in parameters(self.model)}
             known |= {number: own[path] for number, path in self.tape.weights.items() if path in own}
         if wide:
-            constants = {n: a for n, a in self.tape.arrays.items() if n not in known and mx.issubdtype(a.dtype, mx.floating)}
-            known |= {n: a.astype(mx.float64) for n, a in constants.items() if self.tape.maker(n) is None}
+            known |= self.tape.widened(known)
         return self.tape.run(known, self.result)
 
 
@@ -84,8 +94,15 @@ def read(tape: Tape, value: float | None) -> Reading:
     calls = tape.behind(result, known)
     if any(call.owner is mx.random for call in calls):
         return Reading(None, target, DICE)
-    size = samples if any(_counts(call, samples) for call in calls) else None
+    size = samples if any(counts(call, samples) for call in calls) else None
     return Reading(TapeLoss(tape, result, target), target, batch_size=size)
+
+
+def last_line(tape: Tape, value: float) -> Location | None:
+    """That makes the loss, also where it cannot be computed again."""
+    result = _Reader(tape, 0).result(value)
+    last = None if result is None else tape.maker(result)
+    return None if last is None else last.location
 
 
 class _Reader:
@@ -135,7 +152,7 @@ class _Reader:
         return self.origin(heard[0].given[1])
 
 
-def _counts(call: Recorded, samples: int) -> bool:
+def counts(call: Recorded, samples: int) -> bool:
     """Is something put in that may have to do with how many samples there are?"""
     return samples > 1 and any(n == 1 / samples or (n > 0 and n % samples == 0) for n in _numbers((call.args, call.kwargs)))
 

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator
+from types import CodeType, FrameType
 from typing import Any
 
 import mlx.nn as nn
@@ -11,12 +12,16 @@ from sleuth.adapters.mlx.arrays import is_array
 from sleuth.adapters.mlx.loss_calls import own_call
 from sleuth.adapters.mlx.watching import taps
 from sleuth.adapters.mlx.watching.asking import Asking
+from sleuth.adapters.mlx.watching.beside import kind_of
 from sleuth.adapters.mlx.watching.keeping import Keeper
 from sleuth.adapters.mlx.watching.looking import Look
+from sleuth.adapters.mlx.watching.loss_again import last_line
 from sleuth.adapters.mlx.watching.passing import Passing
 from sleuth.adapters.mlx.watching.tape import Tape
 from sleuth.core.kept import Kept
-from sleuth.core.observation import LossCall
+from sleuth.core.location import Location
+from sleuth.core.observation import Evaluation, LossCall
+from sleuth.core.place import is_users
 from sleuth.core.subject import Parts
 
 
@@ -29,10 +34,12 @@ class Material:
         self._tape: Tape | None = None
         self._first = 0  # the step that is on the tape, and whose weights are kept
         self._args: Any = None  # of its function
+        self.loss_line: Location | None = None  # that makes its loss
 
     def gradient_begins(
         self, step: int, taken: taps.Differentiated, args: tuple[Any, ...], kwargs: dict[str, Any], *, looked: bool
     ) -> None:
+        self._validated(taken.model)
         self._passing.begin(step, taken.fed(args), kwargs, looked=looked)
         if not self._first:
             self._asking.expect(taken.fun)
@@ -60,6 +67,7 @@ class Material:
         self._passing.failed()
 
     def compiled_begins(self, step: int, model: nn.Module, optimiser: Optimizer) -> None:
+        self._validated(model)
         if not self._first:
             self._begin(step, model, [optimiser])
 
@@ -68,6 +76,7 @@ class Material:
         self._passing.begin(step, args, kwargs, looked=looked)
         if step == self._first and tape is not None:
             self._passing.learn(tape, self._passing.draft_args(), None)
+            self._asking.kind = kind_of(self._passing.draft_target(), _loop())
         self._passing.end()
 
     def asked(self, args: tuple[Any, ...], kwargs: dict[str, Any], step: int) -> None:
@@ -77,6 +86,26 @@ class Material:
             while frame is not None and frame.f_globals.get("__name__", "").startswith("sleuth."):
                 frame = frame.f_back  # type: ignore[assignment]
             self._asking.forward(args, kwargs, step, frame)
+
+    def asked_inside(self, given: dict[str, Any], inputs: tuple[str, ...], step: int) -> None:
+        """By a compiled function that was given these; `inputs`: paths of what the model gets of it."""
+        if self._keeps and all(path in given for path in inputs):
+            asked = tuple(given[path] for path in inputs)
+            self._asking.inside(asked, [array for path, array in given.items() if path not in inputs], step)
+
+    def answered(self, output: Any) -> None:
+        if self._keeps:
+            self._asking.answered(output)
+
+    def _validated(self, model: nn.Module | None) -> None:
+        if self._asking.validating.waits:
+            self._asking.validating.settle(self._passing.reading, model)
+
+    def evaluations(self, model: nn.Module) -> Iterator[Evaluation]:
+        """When the training is over."""
+        self.settle()
+        self._validated(model)
+        return self._asking.validating.evaluations(self._passing.basin.taken())
 
     def loss(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Outside of a gradient, too."""
@@ -90,8 +119,10 @@ class Material:
                 self._keeper.first_loss = value
             if self._tape is not None and len(look.hearings) == 1:
                 answers = [self._tape.arrays[n] for n in self._tape.outputs]
+                self.loss_line = last_line(self._tape, value)
                 self._passing.learn(self._tape, self._args, value)
                 self._asking.target_path = self._passing.target_path
+                self._asking.kind = kind_of(self._passing.first_target(), _loop())
                 yield from self._own_loss(look, answers)
         self._args = None
         self.settle()
@@ -104,7 +135,8 @@ class Material:
         target, loss = self._passing.first_target(), reading.loss
         if not is_array(target):
             return
-        call = own_call("your loss", answers[0], target, look.losses[0], hearing, lambda out: loss(out, target), loss.location)
+        ask, places = (lambda out: loss(out, target)), (loss.location, loss.meets)
+        call = own_call("your loss", answers[0], target, look.losses[0], hearing, ask, *places)
         if call is not None:
             yield call
 
@@ -121,3 +153,11 @@ class Material:
         self._passing.close()
         keeper, self._keeper, self._tape = self._keeper, None, None
         return None if keeper is None or model is None else keeper.kept(model, self._passing, self._asking)
+
+
+def _loop() -> CodeType | None:
+    """The user's code that takes steps just now."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and not is_users(frame.f_code.co_filename):
+        frame = frame.f_back
+    return None if frame is None else frame.f_code

@@ -15,8 +15,10 @@ class Names:
     def __init__(self, model: nn.Module) -> None:
         self._first_path = {last: first for first, last in last_paths(model).items()}
 
-    def named(self, tree: Any) -> dict[str, mx.array]:
-        return {self._first_path[n]: a for n, a in tree_flatten(tree) if n in self._first_path and isinstance(a, mx.array)}
+    def named(self, tree: Any, part: str = "") -> dict[str, mx.array]:
+        """`part`: the path of the module that the tree belongs to."""
+        whole = tree_flatten(tree, prefix=f".{part}" if part else "")
+        return {self._first_path[n]: a for n, a in whole if n in self._first_path and isinstance(a, mx.array)}
 
     def is_known(self, tree: Any) -> bool:
         """Of gradients that no model came with: do all of them bear names of this one?"""

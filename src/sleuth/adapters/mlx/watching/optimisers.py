@@ -11,10 +11,10 @@ import numpy as np
 from mlx.optimizers import Optimizer
 from mlx.utils import tree_flatten
 
+from sleuth.adapters.mlx import made
 from sleuth.adapters.mlx.anatomy import parameters
 from sleuth.adapters.mlx.arrays import values
 from sleuth.adapters.mlx.watching.losses import drawn
-from sleuth.core.location import Location
 from sleuth.core.observation import Optimiser
 
 OWN = ("step", "learning_rate")
@@ -35,7 +35,6 @@ class Held:
 class Optimisers:
     def __init__(self, given: list[Optimizer], model: nn.Module) -> None:
         self._held: list[Held] = [Held(weakref.ref(o), number, True) for number, o in enumerate(given)]
-        self._made: dict[int, tuple[weakref.ref[Optimizer], Location | None]] = {}
         self._latest: Held | None = None
         # One weight stands for all: is it still what the last step left?
         own = [(e.module, e.path.rpartition(".")[2]) for e in parameters(model) if e.trainable]
@@ -49,10 +48,6 @@ class Optimisers:
     @property
     def alive(self) -> list[Optimizer]:
         return [o for held in self._held if (o := held.ref()) is not None]
-
-    def made(self, optimiser: Optimizer, location: Location | None) -> None:
-        self._made = {key: entry for key, entry in self._made.items() if entry[0]() is not None}
-        self._made[id(optimiser)] = (weakref.ref(optimiser), location)
 
     def number(self, optimiser: Optimizer) -> int:
         return self._find(optimiser).number
@@ -95,7 +90,6 @@ class Optimisers:
         return found
 
     def _described(self, held: Held, optimiser: Optimizer, step: int, previous: Held | None) -> Optimiser:
-        ref, location = self._made.get(id(optimiser), (None, None))
         seen = Optimiser(
             step,
             held.number,
@@ -104,7 +98,7 @@ class Optimisers:
             stateful=_remembers(optimiser),
             given=held.given,
             carried=held.carried,
-            location=location if ref is not None and ref() is optimiser else None,
+            location=made.line_of(optimiser),
         )
         shared = 0 if previous is None else len(previous.names & held.names)
         if previous is None or previous is held or not shared:

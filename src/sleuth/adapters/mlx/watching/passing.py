@@ -85,7 +85,7 @@ class Passing:
                 self._made_of = {n: path for n, path in found.items() if path is not None}
         if compiled:
             self._learn_door(tape, known)
-        tape.forget({*self._made_of, *(() if target is None else (target,))})
+        tape.forget({*self._made_of, *(() if target is None else (target,))}, compiled=compiled)
 
     def settle(self) -> None:
         """Brings what waits into the host's memory."""
@@ -101,6 +101,9 @@ class Passing:
 
     def draft_args(self) -> Any:
         return None if self._draft is None else self._draft.args
+
+    def draft_target(self) -> Any:
+        return None if self._draft is None else self._wanted(self._draft)
 
     def first_target(self) -> Any:
         return as_mlx(self._wanted(self._waiting[0])) if self._waiting else None

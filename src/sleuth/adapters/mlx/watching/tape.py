@@ -11,7 +11,7 @@ import mlx.core as mx
 import mlx.nn as nn
 
 from sleuth.adapters.mlx.anatomy import parameters
-from sleuth.adapters.mlx.arrays import arrays_in, is_array
+from sleuth.adapters.mlx.arrays import arrays_in, evaluated, is_array
 from sleuth.adapters.mlx.hearing import LOSSES, replaced
 from sleuth.adapters.mlx.operations import places
 from sleuth.adapters.mlx.place import users_line
@@ -61,6 +61,7 @@ class Tape:
         try:
             for owner, name in places():
                 undo.append(replaced(owner, name, self._function(vars(owner)[name], owner, name)))
+            undo.append(replaced(mx.array, "T", property(self._function(mx.transpose, mx, "transpose"))))
             for name in LOSSES:
                 if hasattr(nn.losses, name):
                     undo.append(replaced(nn.losses, name, self._function(getattr(nn.losses, name), nn.losses, name)))
@@ -89,6 +90,11 @@ class Tape:
             done |= dict(zip(call.made, arrays_in(made), strict=True))
         return done[wanted] if wanted in done else self.arrays[wanted]
 
+    def widened(self, known: Mapping[int, Any]) -> dict[int, mx.array]:
+        """Its constants, in double precision."""
+        constants = {n: a for n, a in self.arrays.items() if n not in known and mx.issubdtype(a.dtype, mx.floating)}
+        return {n: a.astype(mx.float64) for n, a in constants.items() if self.maker(n) is None}
+
     def sources(self, wanted: int, known: set[int]) -> set[int]:
         """Arrays that stand on the tape before anything was done to them, which it takes beside what is known."""
         calls = self.behind(wanted, known)
@@ -96,11 +102,13 @@ class Tape:
         used = {number for call in calls for number in call.given} | {wanted}
         return used - made - known
 
-    def forget(self, kept: set[int]) -> None:
-        """Lets go of all arrays but the constants among them, and these."""
+    def forget(self, kept: set[int], *, compiled: bool = False) -> None:
+        """Lets go of all arrays but the constants among them, and these. What was only read to be compiled has no values."""
         made = {number for call in self.calls for number in call.made}
         gone = {*made, *self.outputs, *self.weights, *self.given} - kept
         self.arrays = {number: array for number, array in self.arrays.items() if number not in gone}
+        if compiled:
+            self.arrays = {number: array for number, array in self.arrays.items() if evaluated([array])[0]}
 
     def maker(self, number: int) -> Recorded | None:
         return next((call for call in self.calls if number in call.made), None)

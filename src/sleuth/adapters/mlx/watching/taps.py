@@ -14,7 +14,7 @@ from sleuth.adapters.mlx.watching.compiled import Compiled, compile_
 from sleuth.adapters.mlx.watching.differentiated import Differentiated, taps_on_made, value_and_grad
 from sleuth.adapters.mlx.watching.listeners import COMPILING, LISTENERS, Listener
 
-__all__ = ["LISTENERS", "Compiled", "Differentiated", "Listener", "forget", "is_compiling", "join", "leave"]
+__all__ = ["COMPILING", "LISTENERS", "Compiled", "Differentiated", "Listener", "forget", "is_compiling", "join", "leave"]
 
 PLAIN_CLIP_GRAD_NORM = optimizers.clip_grad_norm
 
@@ -72,6 +72,7 @@ def _family(kind: Any) -> list[Any]:
 def _init(plain: Callable[..., None]) -> Callable[..., None]:
     def init(optimiser: Optimizer, *args: Any, **kwargs: Any) -> None:
         plain(optimiser, *args, **kwargs)
+        made.note_made(optimiser)
         for listener in list(LISTENERS):
             listener.hear_made(optimiser)
 

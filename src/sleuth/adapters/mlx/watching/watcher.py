@@ -18,11 +18,11 @@ from sleuth.adapters.mlx import made
 from sleuth.adapters.mlx.arrays import arrays_in, first_array
 from sleuth.adapters.mlx.describing import rate_of, schedule_of
 from sleuth.adapters.mlx.hearing import Hearing
-from sleuth.adapters.mlx.place import users_line
 from sleuth.adapters.mlx.state import single
 from sleuth.adapters.mlx.watching import looking, taps
 from sleuth.adapters.mlx.watching.accumulations import backward_of
 from sleuth.adapters.mlx.watching.alarms import Alarms
+from sleuth.adapters.mlx.watching.batches import arrays_by_path
 from sleuth.adapters.mlx.watching.calling import calls_heard
 from sleuth.adapters.mlx.watching.calls import Story
 from sleuth.adapters.mlx.watching.clipping import Clipping
@@ -38,6 +38,8 @@ from sleuth.adapters.mlx.watching.quiet import quietly
 from sleuth.adapters.mlx.watching.reach import Reach
 from sleuth.adapters.mlx.watching.recent import Recent
 from sleuth.adapters.mlx.watching.record import Record
+from sleuth.adapters.mlx.watching.spreading import Spreading
+from sleuth.adapters.mlx.watching.stepped import Stepped
 from sleuth.adapters.mlx.watching.waiting import Waiting
 from sleuth.adapters.mlx.watching.words import ASSERTIONS, COMPILED
 from sleuth.adapters.mlx.written import function_line
@@ -68,17 +70,18 @@ class Watcher(taps.Listener):
         self.own_seconds = 0.0
         self.gave_up: Exception | None = None
         self.deaf: list[str] = [ASSERTIONS] if self._alarms.guard.expectations else []
-        self._names = Names(model)
+        self._names, self._stepped = Names(model), Stepped(model)
         self._look: looking.Look | None = None
         self._hearing = ExitStack()
         self._differentiating = 0
         self._losses: list[mx.array] = []
         self._story = Story()
         self._made_places: list[Call] = []
+        self._last: list[Observation] = []  # to be told at the end
         self._modes = SeenModes()
         self._recent = Recent()
         self._waiting = Waiting(put, lambda step, value: self._recent.broken(step, value, self.model))
-        self._reach = Reach()
+        self._reach, self._spreading = Reach(), Spreading()
         self._clipping = Clipping()
         self._graphs = Graphs()
         self._memory = ProcessMemory()
@@ -92,7 +95,7 @@ class Watcher(taps.Listener):
     def open(self) -> None:
         taps.join(self)
         assert self.model is not None
-        self._deafen = calls_heard(self.model, self.hear_call)
+        self._deafen = calls_heard(self.model, self.hear_call, self.hear_answer)
 
     def close(self) -> None:
         self._deafen()
@@ -113,6 +116,12 @@ class Watcher(taps.Listener):
         if self.model is not None:
             modes = made.mode_lines(self.model)
             self._made_places += [Call("train" if on else "eval", self.steps, line) for on, line in modes.items()]
+            self._made_places += [Call("narrowed", self.steps, line) for line in (made.narrowing_line(self.model),) if line]
+            self._last += self._material.evaluations(self.model)
+            spread = self._spreading.told(self._material.loss_line)
+            self._last += [] if spread is None else [spread]
+            left_out = self._stepped.architecture(self.model, next(iter(self._optimisers.alive), None))
+            self._last += [] if left_out is None else [left_out]
             self.kept = self._material.close(self.model)
             self.left = self._material.take()
             self._connection = self._reach.connection(self.model, self.kept)
@@ -122,6 +131,7 @@ class Watcher(taps.Listener):
             yield self._connection
         yield from self._story.places.values()
         yield from self._made_places
+        yield from self._last
         yield from self._story.notes
         yield from self._story.calls.phases(self.steps, 0, last=True)
         counts = {"backward": self.backwards, "forward": self.backwards}
@@ -136,7 +146,10 @@ class Watcher(taps.Listener):
     @quietly
     def hear_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Of the model. Inside a gradient it is told by that."""
-        if taps.is_compiling() or self.model is None:
+        if self.model is None:
+            return
+        if taps.is_compiling():
+            taps.COMPILING[-1].reading.call(self.model, args, kwargs)
             return
         if self._differentiating:
             self._material.called(args, kwargs)
@@ -147,6 +160,12 @@ class Watcher(taps.Listener):
             self._story.notes += self._modes.news(self.model, self.steps + 1, graph=False)
         self._story.say(kind, self.steps + 1)
         self._story.calls.note_input((*args, *kwargs.values()))
+
+    @quietly
+    def hear_answer(self, output: Any) -> None:
+        """Of a call that was heard."""
+        if not self._differentiating and not taps.is_compiling():
+            self._material.answered(output)
 
     @quietly
     def hear_gradient_begin(self, taken: taps.Differentiated, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -182,7 +201,7 @@ class Watcher(taps.Listener):
     def hear_gradient(self, taken: taps.Differentiated, value: Any, gradients: Any) -> None:
         self._differentiating = max(self._differentiating - 1, 0)
         self._hearing.close()
-        if taken.model is not self.model and not self._is_mine(taken.model, gradients):
+        if taken.model is not self.model and (taken.model is not None or not self._names.is_known(gradients)):
             self._look = None if self._look is not None and not self._losses else self._look
             return
         self.backwards += 1
@@ -208,20 +227,18 @@ class Watcher(taps.Listener):
         self._story.say(self._clipping.clipped(gradients), self.steps + 1)
 
     @quietly
-    def hear_made(self, optimiser: Optimizer) -> None:
-        self._optimisers.made(optimiser, users_line())
-
-    @quietly
     def hear_step_begin(self, optimiser: Optimizer, target: Any, gradients: Any) -> None:
         if not self._is_mine(target, gradients):
             return
+        self._stepped.begins(target)
         self._optimisers.begins(optimiser)
         if not self._clipping.stepped(gradients):
             self._story.calls.correct("clip", "clip-unused")
             self._story.place("clip-unused", self._story.places.get("clip"))
         if self._look is not None:
-            self._look.gradients = self._names.named(gradients)
+            self._look.gradients = self._names.named(gradients, self._stepped.path_of(target) or "")
             self._look.before = weights(self.model)
+            self._stepped.looked(self._look.gradients, self._look.before)
             self._look.losses = list(self._losses)
             self._alarms.look(self._look, self.steps + 1)
         self._alarms.ask(self.steps + 1)
@@ -231,6 +248,8 @@ class Watcher(taps.Listener):
         if not self._is_mine(target, after):
             return
         self._story.say("step", self.steps + 1)
+        if after is not None:
+            self._story.place("returns-weights", self._story.places.get("step"))
         self._end_step(optimiser, lambda: self._names.named(after) if after is not None else weights(self.model))
 
     def speak_up(self) -> None:
@@ -251,8 +270,24 @@ class Watcher(taps.Listener):
         self._waiting.decide_last()
         loss = next((a for a in arrays_in(result) if a.size == 1 and mx.issubdtype(a.dtype, mx.floating)), None)
         self._losses = [] if loss is None else [loss]
+        self._tell_compiled(step)
         self._material.compiled(self.steps + 1, args, kwargs, step.tape, looked=self._look is not None)
         self._end_step(step.optimiser, lambda: weights(self.model))
+
+    def _tell_compiled(self, step: taps.Compiled) -> None:
+        """What happens in it, in the mode that it was read in: that of the model may be another by now."""
+        kind = "forward" if step.training else "forward-in-eval"
+        if kind not in self._story.places and self.model is not None and bool(self.model.training) == step.training:
+            self._story.notes += self._modes.news(self.model, self.steps + 1, graph=True)
+        for what in (kind, "backward", "step"):
+            self._story.say(what, self.steps + 1)
+
+    @quietly
+    def hear_compiled_question(self, asked: taps.Compiled, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """A function that only asks the model: of what happens in it nothing is seen."""
+        paths = asked.reading.asked.get(id(self.model))
+        if paths is not None and asked.model is None and not self._differentiating:
+            self._material.asked_inside(dict(arrays_by_path((args, kwargs))), paths, self.steps)
 
     def _end_step(self, optimiser: Optimizer, changed: Callable[[], dict[str, mx.array]]) -> None:
         """`changed` walks through the whole model: only where somebody wants to know."""
@@ -303,10 +338,13 @@ class Watcher(taps.Listener):
         notes += looking.observations(look, self.steps, self.model, self._optimisers.number(optimiser))
         if look.raw:
             self._reach.after(look.raw, look.hearings)
+        self._spreading.looked(look.hearings, self.steps)
         self._waiting.learn(look.loss_bytes())
         notes += self._material.looked(look, self.steps)
         self.looks += 1
         return True
 
     def _is_mine(self, target: Any, tree: Any) -> bool:
-        return target is self.model if isinstance(target, nn.Module) else self._names.is_known(tree)
+        if isinstance(target, nn.Module):
+            return self.model is not None and self._stepped.path_of(target) is not None
+        return self._names.is_known(tree)

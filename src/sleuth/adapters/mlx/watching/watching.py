@@ -46,7 +46,7 @@ class MlxWatching(Watching):
         self._last: tuple[Observation, ...] = ()
         self._watcher: Watcher | TreeWatcher
         if isinstance(model, Tree):
-            self._watcher = TreeWatcher(model, self._take, every=every, overhead=overhead)
+            self._watcher = TreeWatcher(model, self._take, every=every, overhead=overhead, keeps=keeps)
         else:
             self._watcher = Watcher(model, optimisers, self._take, every=every, overhead=overhead, guard=guard, keeps=keeps)
         self.dropped = 0
