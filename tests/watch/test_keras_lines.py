@@ -201,6 +201,65 @@ def a_generator() -> None:
     model.fit(sorted_rows(), steps_per_epoch=18, epochs=2, shuffle=False, verbose=0)
 
 
+class Own(layers.Layer):
+    def __init__(self, units: int, start: object) -> None:
+        super().__init__()
+        self.units, self.start = units, start
+
+    def build(self, shape: tuple[int, ...]) -> None:
+        self.shift = self.add_weight(shape=(self.units,), initializer="zeros")
+        self.matrix = self.add_weight(
+            shape=(shape[-1], self.units),
+            dtype="float32",
+            initializer=self.start,  # weights of an own layer: change this
+        )
+
+    def call(self, rows: object) -> object:
+        return ops.relu(ops.matmul(rows, self.matrix) + self.shift)
+
+
+@script("bad-initialisation", budget=6)
+def weights_of_an_own_layer() -> None:
+    train(keras.Sequential([keras.Input((64,)), Own(64, keras.initializers.RandomUniform(0.0, 1.0)), layers.Dense(10)]))
+
+
+@script("bad-initialisation", budget=6)
+def an_initializer_of_a_layer() -> None:
+    hidden = layers.Dense(
+        24,
+        activation="tanh",
+        name="hidden",
+        kernel_initializer="ones",  # an initializer of a layer: change this
+    )
+    train(keras.Sequential([keras.Input((64,)), hidden, layers.Dense(10)]))
+
+
+FEW = 2  # a number of samples: change this
+
+
+@script("norm-on-tiny-batch")
+def a_number_of_samples() -> None:
+    model = keras.Sequential([layers.Dense(8), layers.BatchNormalization(), layers.Dense(10)])
+    model.compile("sgd", SCORES)
+    model.fit(X[:64], Y[:64], epochs=2, verbose=0, batch_size=FEW)
+
+
+class Always(keras.Model):
+    def __init__(self) -> None:
+        super().__init__()
+        self.hidden, self.norm, self.head = layers.Dense(16), layers.BatchNormalization(), layers.Dense(10)
+
+    def call(self, rows: object, training: bool = False) -> object:
+        hidden = self.hidden(rows)
+        hidden = self.norm(hidden, training=True)  # a mode that is wired in: change this
+        return self.head(hidden)
+
+
+@script("validating-in-train-mode")
+def a_mode_that_is_wired_in() -> None:
+    train(Always(), validation_data=(X[:64], Y[:64]))
+
+
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_the_line_to_change_is_named(name: str, tmp_path: Path) -> None:
     illness, function, budget = SCRIPTS[name]
@@ -212,3 +271,20 @@ def test_the_line_to_change_is_named(name: str, tmp_path: Path) -> None:
     lines = Path(__file__).read_text().splitlines()
     place = next(number for number, line in enumerate(lines, 1) if line.endswith(mark))
     assert abs(found.location.line - place) <= 1, found
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("start", ["ones", "zeros", keras.initializers.RandomNormal(stddev=2.0)])
+def test_weights_of_an_own_layer_are_judged_as_those_of_any_other(start: object, tmp_path: Path) -> None:
+    def train_own() -> None:
+        train(keras.Sequential([keras.Input((64,)), Own(64, start), Own(64, start), layers.Dense(10)]))
+
+    assert "bad-initialisation" in {f.name for f in heard(train_own, tmp_path, budget=6).findings}
+
+
+@pytest.mark.long
+def test_weights_of_an_own_layer_that_start_as_usual_are_clear(tmp_path: Path) -> None:
+    def train_own() -> None:
+        train(keras.Sequential([keras.Input((64,)), Own(64, "he_normal"), Own(64, "he_normal"), layers.Dense(10)]))
+
+    assert "bad-initialisation" in heard(train_own, tmp_path, budget=6).clear
