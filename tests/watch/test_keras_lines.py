@@ -201,6 +201,44 @@ def a_generator() -> None:
     model.fit(sorted_rows(), steps_per_epoch=18, epochs=2, shuffle=False, verbose=0)
 
 
+def entropy(truth: object, scores: object) -> object:
+    certain = ops.sigmoid(scores * 40)
+    return -ops.mean(
+        truth * ops.log(certain) + (1 - truth) * ops.log(1 - certain)  # a logarithm that breaks later on: change this
+    )
+
+
+@script("loss-not-finite")
+def a_logarithm_that_breaks_later_on() -> None:
+    start = keras.initializers.RandomNormal(stddev=1e-3)
+    hidden = [layers.Dense(16, activation="relu"), layers.Dropout(0.1), layers.BatchNormalization()]
+    model = keras.Sequential([*hidden, layers.Dense(1, kernel_initializer=start)])
+    model.compile(keras.optimizers.SGD(0.02), entropy)
+    model.fit(X, (Y[:, None] > 4).astype("float32"), epochs=1, verbose=0)
+
+
+def surprise(truth: object, answer: object) -> object:
+    mean, spread = answer[:, :1], answer[:, 1:]
+    return ops.mean(ops.square((truth - mean) / spread) / 2 + ops.log(spread))
+
+
+class Spread(keras.Model):
+    def __init__(self) -> None:
+        super().__init__()
+        self.mean = layers.Dense(1)
+        self.spread = layers.Dense(1, activation="relu")  # a relu that something is divided by: change this
+
+    def call(self, rows: object) -> object:
+        return ops.concatenate([self.mean(rows), self.spread(rows)], axis=-1)
+
+
+@script("loss-not-finite")
+def a_relu_that_something_is_divided_by() -> None:
+    model = Spread()
+    model.compile("sgd", surprise)
+    model.fit(X, Y[:, None].astype("float32"), epochs=1, verbose=0)
+
+
 class Own(layers.Layer):
     def __init__(self, units: int, start: object) -> None:
         super().__init__()
