@@ -1,5 +1,6 @@
 """In Keras, too, the line that a finding names is the one to change: each script marks it."""
 
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -237,6 +238,33 @@ def a_relu_that_something_is_divided_by() -> None:
     model = Spread()
     model.compile("sgd", surprise)
     model.fit(X, Y[:, None].astype("float32"), epochs=1, verbose=0)
+
+
+@script("wrong-loss-for-task")
+def a_loss_over_one_class() -> None:
+    model = keras.Sequential([layers.Dense(8, activation="relu"), layers.Dense(1, activation="sigmoid")])
+    model.compile(
+        optimizer="sgd",
+        metrics=["accuracy"],
+        loss="categorical_crossentropy",  # a loss over one class: change this
+    )
+    with warnings.catch_warnings(action="ignore"):  # Keras has doubts, too
+        model.fit(X, Y[:, None] > 4, epochs=1, verbose=0)
+
+
+@script("wrong-loss-for-task")
+def a_loss_for_one_class_at_a_time() -> None:
+    model = keras.Sequential([layers.Dense(8, activation="relu"), layers.Dense(3, activation="sigmoid")])
+    several = np.stack([Y > 2, Y > 5, Y % 2 == 0], axis=1).astype("float32")
+    model.compile("sgd", loss="categorical_crossentropy")  # a loss for one class at a time: change this
+    model.fit(X, several, epochs=1, verbose=0)
+
+
+@script("wrong-last-activation")
+def answers_that_are_no_shares() -> None:
+    hidden = layers.Dense(16, activation="relu")
+    answer = layers.Dense(10, activation="sigmoid")  # answers that are no shares: change this
+    train(keras.Sequential([hidden, answer]), "sparse_categorical_crossentropy")
 
 
 class Own(layers.Layer):
