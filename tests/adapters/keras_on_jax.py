@@ -138,6 +138,17 @@ def stops_before_bad_weights_are_written() -> None:
     assert all(np.array_equal(a, b) for a, b in zip(seen[-1], made.get_weights(), strict=True))
 
 
+def judges_losses_of_probabilities_like_any_other() -> None:
+    for outputs, labels, found in ((9, Y, ["target-out-of-range"]), (9, Y[:, None], ["target-out-of-range"]), (10, Y, [])):
+        made = keras.Sequential([layers.Dense(32, activation="relu"), layers.Dense(outputs, activation="softmax")])
+        made.compile("adam", "sparse_categorical_crossentropy")
+        with sleuth.watch(made, directory=None) as watch:
+            made.fit(X, labels, epochs=1, batch_size=32, verbose=0)
+        report = watch.report()
+        assert [f.name for f in report.findings if f.name == "target-out-of-range"] == found
+        assert "class-imbalance" in report.clear
+
+
 class Careless(keras.Model):
     def __init__(self) -> None:
         super().__init__()

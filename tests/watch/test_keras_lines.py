@@ -267,6 +267,13 @@ def answers_that_are_no_shares() -> None:
     train(keras.Sequential([hidden, answer]), "sparse_categorical_crossentropy")
 
 
+@script("softmax-wrong-axis")
+def a_softmax_over_the_samples() -> None:
+    hidden = layers.Dense(10)
+    answer = layers.Softmax(axis=0)  # a softmax over the samples: change this
+    train(keras.Sequential([hidden, answer]), "sparse_categorical_crossentropy")
+
+
 class Own(layers.Layer):
     def __init__(self, units: int, start: object) -> None:
         super().__init__()
