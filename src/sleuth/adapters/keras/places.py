@@ -120,8 +120,9 @@ def _spot_in(notes: Any, thing: Any) -> Any:
 
 def pass_on(thing: Any, copied: Any) -> None:
     """A copy comes from the same line."""
+    every: tuple[Any, ...] = (_MADE, _COMPILED, _FROZEN, _WEIGHTS)
     with suppress(TypeError):
-        for places in (_MADE, _COMPILED, _FROZEN, _WEIGHTS):
+        for places in every:
             if thing in places:
                 places[copied] = places[thing]
 
