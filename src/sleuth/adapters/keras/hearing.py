@@ -182,7 +182,8 @@ class Hearing:
             if family != "other" or self._last[path].array is array:
                 return
             # In a layer of the user's own the activation is somewhere on the way: what it gives is its own.
-            self.made = [made for made in self.made if made.path != path]
+            noted = max((n for n, made in enumerate(self.made) if made.path == path), default=None)
+            self.made = self.made if noted is None else [*self.made[:noted], *self.made[noted + 1 :]]
         if isinstance(layer, RESHAPING) and given and id(given[0]) in self._makers:
             self._makers[id(array)] = self._makers[id(given[0])]  # values that were only moved keep their maker
             self._keep_alive(array)

@@ -85,7 +85,10 @@ def bad_initialisation(
     yield from _symmetric(hidden, seen)
     weighty = [f for f in facts if f.family in ("linear", "conv", "other") and not f.trained and f.fan_in > 1]
     yield from _positive([f for f in weighty if f.family != "other" or _pulls_one_way(f, seen)], seen)
-    yield from _scale([f for f in weighty if f.family != "other" or f.in_proportion], seen, too_large, too_small)
+    judged = [f for f in weighty if f.family != "other" or f.in_proportion]
+    # Of matrices of unknown use only those of unusual scale were tried: the others count among all.
+    among = weighty if any(f.family == "other" for f in judged) else judged
+    yield from _scale(judged, len(among), seen, too_large, too_small)
     unknown = [f for f in hidden if f.still_identical is None]
     if unknown:
         yield NotExamined(
@@ -129,7 +132,7 @@ def _positive(facts: list[StartFacts], seen: Seen) -> Iterator[Evidence]:
             )
 
 
-def _scale(facts: list[StartFacts], seen: Seen, too_large: float, too_small: float) -> Iterator[Evidence]:
+def _scale(facts: list[StartFacts], among: int, seen: Seen, too_large: float, too_small: float) -> Iterator[Evidence]:
     """Only where it is the rule in this model and shows in the activations: single odd layers are meant."""
     architecture = seen.one(Architecture)
     families = {layer.path: layer.family for layer in architecture.layers}
@@ -142,12 +145,12 @@ def _scale(facts: list[StartFacts], seen: Seen, too_large: float, too_small: flo
 
     seen_facts = [f for f in facts if _layer(f) in outputs]
     large = [f for f in seen_facts if f.gain > too_large and outputs[_layer(f)] > LOUD and not normalised(f)]
-    if large and 2 * len(large) >= len(facts):
+    if large and 2 * len(large) >= among:
         worst = max(large, key=lambda f: f.gain)
         yield _wrong_scale(worst, outputs, len(large), worst.gain / too_large, weight_line(seen, worst.path))
     hidden = [f for f in seen_facts[:-1] if not f.all_zero]
     small = [f for f in hidden if 0 < f.gain < too_small and outputs[_layer(f)] < FAINT]
-    if small and 2 * len(small) >= len(hidden) and not architecture.has("norm", "batchnorm"):
+    if small and 2 * len(small) >= len(hidden) + among - len(facts) and not architecture.has("norm", "batchnorm"):
         worst = min(small, key=lambda f: f.gain)
         yield _wrong_scale(worst, outputs, len(small), too_small / worst.gain, weight_line(seen, worst.path))
 
