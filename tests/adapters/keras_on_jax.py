@@ -138,6 +138,43 @@ def stops_before_bad_weights_are_written() -> None:
     assert all(np.array_equal(a, b) for a, b in zip(seen[-1], made.get_weights(), strict=True))
 
 
+def judges_losses_of_probabilities_like_any_other() -> None:
+    for outputs, labels, found in ((9, Y, ["target-out-of-range"]), (9, Y[:, None], ["target-out-of-range"]), (10, Y, [])):
+        made = keras.Sequential([layers.Dense(32, activation="relu"), layers.Dense(outputs, activation="softmax")])
+        made.compile("adam", "sparse_categorical_crossentropy")
+        with sleuth.watch(made, directory=None) as watch:
+            made.fit(X, labels, epochs=1, batch_size=32, verbose=0)
+        report = watch.report()
+        assert [f.name for f in report.findings if f.name == "target-out-of-range"] == found
+        assert "class-imbalance" in report.clear
+
+
+class Careless(keras.Model):
+    def __init__(self) -> None:
+        super().__init__()
+        self.hidden, self.drop, self.head = layers.Dense(16), layers.Dropout(0.4), layers.Dense(10)
+
+    def call(self, rows, training=None):
+        return self.head(self.drop(self.hidden(rows), training=training))
+
+    def test_step(self, state, data):
+        trainable, others, metrics = state
+        scores, others = self.stateless_call(trainable, others, data[0], training=True)  # here
+        return {"loss": self.compute_loss(*data, scores)}, (trainable, others, metrics)
+
+
+def hears_what_a_validation_asks() -> None:
+    for kind, found in ((Careless, ["validating-in-train-mode"]), (model, [])):
+        made = kind()
+        made.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+        with sleuth.watch(made, directory=None) as watch:
+            made.fit(X, Y, epochs=3, batch_size=32, verbose=0, validation_data=(X[:128], Y[:128]))
+        assert not hasattr(made.test_function, "__sleuth_hears__")
+        told = [f for f in watch.report().findings if f.name == "validating-in-train-mode"]
+        assert [f.name for f in told] == found
+        assert all(f.location is not None and "# here" in f.location.text for f in told)
+
+
 def keeps_every_rule() -> None:
     keeps_the_rules(None)
 

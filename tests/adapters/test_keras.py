@@ -13,9 +13,11 @@ from sleuth.adapters import adapter_for
 from sleuth.adapters.keras import ADAPTER
 from sleuth.checks import all_checks
 from sleuth.core.adapter import Bench
+from sleuth.core.batch_facts import contents, describe_batch
 from sleuth.core.engine import Engine
 from sleuth.core.errors import Unsupported
-from sleuth.core.observation import LossCall
+from sleuth.core.observation import LossCall, Split
+from sleuth.core.settings import Configuration
 from sleuth.core.subject import Parts, Subject
 from tests.material import digits
 
@@ -182,3 +184,15 @@ def _rate_after(bench: Bench, rate: float | None) -> float | None:
     else:
         bench.set_lr(rate)
     return bench.lr
+
+
+@pytest.mark.parametrize(("order", "found"), [("channels_last", ["channels-misplaced"]), ("channels_first", [])])
+def test_colours_on_the_first_axis_are_named_where_a_convolution_takes_rows_for_them(order: str, found: list[str]) -> None:
+    pictures = np.stack([X, 1 - X, X**2], axis=1).reshape(-1, 3, 8, 8)[:64]
+    parts = [keras.Input((3, 8, 8)), layers.Conv2D(4, 3, padding="same", data_format=order), layers.Flatten(), layers.Dense(10)]
+    model = keras.Sequential(parts)
+    model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    engine = Engine(all_checks(), Configuration(select=("channels-misplaced",)))
+    engine.emit(ADAPTER.architecture(Subject(model, None)))
+    engine.emit(describe_batch(contents(Parts(pictures, Y[:64], None), ADAPTER), Split.TRAIN, 0, ADAPTER))
+    assert [f.name for f in engine.judge().findings] == found

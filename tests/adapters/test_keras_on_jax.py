@@ -14,6 +14,8 @@ QUICK = (
     "follows_losses_that_somebody_has_written",
     "gives_experiments_the_time_that_compiling_takes",
     "stops_before_bad_weights_are_written",
+    "hears_what_a_validation_asks",
+    "judges_losses_of_probabilities_like_any_other",
 )
 
 

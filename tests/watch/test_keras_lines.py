@@ -1,5 +1,6 @@
 """In Keras, too, the line that a finding names is the one to change: each script marks it."""
 
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -201,6 +202,137 @@ def a_generator() -> None:
     model.fit(sorted_rows(), steps_per_epoch=18, epochs=2, shuffle=False, verbose=0)
 
 
+def entropy(truth: object, scores: object) -> object:
+    certain = ops.sigmoid(scores * 40)
+    return -ops.mean(
+        truth * ops.log(certain) + (1 - truth) * ops.log(1 - certain)  # a logarithm that breaks later on: change this
+    )
+
+
+@script("loss-not-finite")
+def a_logarithm_that_breaks_later_on() -> None:
+    start = keras.initializers.RandomNormal(stddev=1e-3)
+    hidden = [layers.Dense(16, activation="relu"), layers.Dropout(0.1), layers.BatchNormalization()]
+    model = keras.Sequential([*hidden, layers.Dense(1, kernel_initializer=start)])
+    model.compile(keras.optimizers.SGD(0.02), entropy)
+    model.fit(X, (Y[:, None] > 4).astype("float32"), epochs=1, verbose=0)
+
+
+def surprise(truth: object, answer: object) -> object:
+    mean, spread = answer[:, :1], answer[:, 1:]
+    return ops.mean(ops.square((truth - mean) / spread) / 2 + ops.log(spread))
+
+
+class Spread(keras.Model):
+    def __init__(self) -> None:
+        super().__init__()
+        self.mean = layers.Dense(1)
+        self.spread = layers.Dense(1, activation="relu")  # a relu that something is divided by: change this
+
+    def call(self, rows: object) -> object:
+        return ops.concatenate([self.mean(rows), self.spread(rows)], axis=-1)
+
+
+@script("loss-not-finite")
+def a_relu_that_something_is_divided_by() -> None:
+    model = Spread()
+    model.compile("sgd", surprise)
+    model.fit(X, Y[:, None].astype("float32"), epochs=1, verbose=0)
+
+
+@script("wrong-loss-for-task")
+def a_loss_over_one_class() -> None:
+    model = keras.Sequential([layers.Dense(8, activation="relu"), layers.Dense(1, activation="sigmoid")])
+    model.compile(
+        optimizer="sgd",
+        metrics=["accuracy"],
+        loss="categorical_crossentropy",  # a loss over one class: change this
+    )
+    with warnings.catch_warnings(action="ignore"):  # Keras has doubts, too
+        model.fit(X, Y[:, None] > 4, epochs=1, verbose=0)
+
+
+@script("wrong-loss-for-task")
+def a_loss_for_one_class_at_a_time() -> None:
+    model = keras.Sequential([layers.Dense(8, activation="relu"), layers.Dense(3, activation="sigmoid")])
+    several = np.stack([Y > 2, Y > 5, Y % 2 == 0], axis=1).astype("float32")
+    model.compile("sgd", loss="categorical_crossentropy")  # a loss for one class at a time: change this
+    model.fit(X, several, epochs=1, verbose=0)
+
+
+@script("wrong-last-activation")
+def answers_that_are_no_shares() -> None:
+    hidden = layers.Dense(16, activation="relu")
+    answer = layers.Dense(10, activation="sigmoid")  # answers that are no shares: change this
+    train(keras.Sequential([hidden, answer]), "sparse_categorical_crossentropy")
+
+
+@script("softmax-wrong-axis")
+def a_softmax_over_the_samples() -> None:
+    hidden = layers.Dense(10)
+    answer = layers.Softmax(axis=0)  # a softmax over the samples: change this
+    train(keras.Sequential([hidden, answer]), "sparse_categorical_crossentropy")
+
+
+class Own(layers.Layer):
+    def __init__(self, units: int, start: object) -> None:
+        super().__init__()
+        self.units, self.start = units, start
+
+    def build(self, shape: tuple[int, ...]) -> None:
+        self.shift = self.add_weight(shape=(self.units,), initializer="zeros")
+        self.matrix = self.add_weight(
+            shape=(shape[-1], self.units),
+            dtype="float32",
+            initializer=self.start,  # weights of an own layer: change this
+        )
+
+    def call(self, rows: object) -> object:
+        return ops.relu(ops.matmul(rows, self.matrix) + self.shift)
+
+
+@script("bad-initialisation", budget=6)
+def weights_of_an_own_layer() -> None:
+    train(keras.Sequential([keras.Input((64,)), Own(64, keras.initializers.RandomUniform(0.0, 1.0)), layers.Dense(10)]))
+
+
+@script("bad-initialisation", budget=6)
+def an_initializer_of_a_layer() -> None:
+    hidden = layers.Dense(
+        24,
+        activation="tanh",
+        name="hidden",
+        kernel_initializer="ones",  # an initializer of a layer: change this
+    )
+    train(keras.Sequential([keras.Input((64,)), hidden, layers.Dense(10)]))
+
+
+FEW = 2  # a number of samples: change this
+
+
+@script("norm-on-tiny-batch")
+def a_number_of_samples() -> None:
+    model = keras.Sequential([layers.Dense(8), layers.BatchNormalization(), layers.Dense(10)])
+    model.compile("sgd", SCORES)
+    model.fit(X[:64], Y[:64], epochs=2, verbose=0, batch_size=FEW)
+
+
+class Always(keras.Model):
+    def __init__(self) -> None:
+        super().__init__()
+        self.hidden, self.norm, self.head = layers.Dense(16), layers.BatchNormalization(), layers.Dense(10)
+
+    def call(self, rows: object, training: bool = False) -> object:
+        hidden = self.hidden(rows)
+        hidden = self.norm(hidden, training=True)  # a mode that is wired in: change this
+        return self.head(hidden)
+
+
+@script("validating-in-train-mode")
+def a_mode_that_is_wired_in() -> None:
+    train(Always(), validation_data=(X[:64], Y[:64]))
+
+
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_the_line_to_change_is_named(name: str, tmp_path: Path) -> None:
     illness, function, budget = SCRIPTS[name]
@@ -212,3 +344,20 @@ def test_the_line_to_change_is_named(name: str, tmp_path: Path) -> None:
     lines = Path(__file__).read_text().splitlines()
     place = next(number for number, line in enumerate(lines, 1) if line.endswith(mark))
     assert abs(found.location.line - place) <= 1, found
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("start", ["ones", "zeros", keras.initializers.RandomNormal(stddev=2.0)])
+def test_weights_of_an_own_layer_are_judged_as_those_of_any_other(start: object, tmp_path: Path) -> None:
+    def train_own() -> None:
+        train(keras.Sequential([keras.Input((64,)), Own(64, start), Own(64, start), layers.Dense(10)]))
+
+    assert "bad-initialisation" in {f.name for f in heard(train_own, tmp_path, budget=6).findings}
+
+
+@pytest.mark.long
+def test_weights_of_an_own_layer_that_start_as_usual_are_clear(tmp_path: Path) -> None:
+    def train_own() -> None:
+        train(keras.Sequential([keras.Input((64,)), Own(64, "he_normal"), Own(64, "he_normal"), layers.Dense(10)]))
+
+    assert "bad-initialisation" in heard(train_own, tmp_path, budget=6).clear

@@ -13,7 +13,7 @@ from keras import layers
 import sleuth
 from sleuth.adapters.keras import ADAPTER
 from sleuth.core.history import Seen
-from sleuth.core.observation import Architecture, Evaluation, LossCall, Role, Split, Step
+from sleuth.core.observation import Architecture, Evaluation, LossCall, Origin, Role, Split, Step
 from tests.material import digits
 
 X, Y = (a[:320] for a in digits())
@@ -175,3 +175,19 @@ def test_layers_can_be_made_while_a_watch_is_open_and_are_described_alike() -> N
     with sleuth.watch(made, directory=None, quiet=True):
         bare = Bare(name="bare")
     assert bare.get_config() == Bare(name="bare").get_config()
+
+
+def test_a_loss_that_is_not_finite_is_traced_without_touching_dice_and_weights() -> None:
+    """What is done again draws no number of the user's, and moves no running statistics of the model's."""
+
+    def trained(*callbacks: keras.callbacks.Callback) -> list[np.ndarray]:
+        made = model()
+        made.compile(keras.optimizers.SGD(0.01), lambda truth, scores: keras.ops.mean(keras.ops.log(scores)))
+        made.fit(X, Y, epochs=1, batch_size=32, verbose=0, callbacks=list(callbacks))
+        return [np.array(w) for w in made.get_weights()] + [np.asarray(keras.random.normal((3,))), torch.rand(3).numpy()]
+
+    watch = sleuth.keras.Watch(directory=None, quiet=True)
+    plain, watched = trained(), trained(watch)
+    assert all(np.array_equal(a, b, equal_nan=True) for a, b in zip(plain, watched, strict=True))
+    assert watch.watch is not None
+    assert Seen(watch.watch._engine.history).all(Origin)

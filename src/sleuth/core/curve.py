@@ -8,6 +8,7 @@ import numpy as np
 
 from sleuth.core.history import Seen
 from sleuth.core.observation import Evaluation, LossCall, Split, Step
+from sleuth.core.wiring import classifies
 
 # A part of a curve is judged by the means of so many blocks: steps that resemble each other then count once.
 BLOCKS = 8
@@ -174,7 +175,7 @@ def _guess(call: LossCall) -> float | None:
     if output is None or target is None or not plain or call.reduction not in (None, "mean"):
         return None
     shape = output.facts.shape
-    if call.family in ("cross-entropy", "nll") and not target.facts.is_float and len(shape) > 1:
+    if classifies(call) and not target.facts.is_float and len(shape) > 1:
         return math.log(shape[1])
     if call.family in ("bce", "bce-logits") and target.facts.whole_share == 1:
         return math.log(2)

@@ -11,6 +11,13 @@ ROUNDING = 1e-3
 HALF_ROUNDING = 2e-2
 
 
+def classifies(call: LossCall) -> bool:
+    """Does it tell classes apart that stand on axis 1? A loss of probabilities has them last."""
+    output = call.argument("output")
+    last = call.family == "probabilities" and output is not None and len(output.facts.shape) == 2
+    return call.family in CLASSIFIES or last
+
+
 def by_place(calls: Iterable[LossCall]) -> Iterator[list[LossCall]]:
     """Calls of the same loss from the same line, one a batch: what is wired wrongly is so in each of them."""
     groups: dict[tuple[str, str], list[LossCall]] = {}

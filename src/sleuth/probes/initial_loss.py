@@ -10,7 +10,7 @@ from sleuth.core.errors import Unsupported
 from sleuth.core.observation import Argument, LossCall, Observation
 from sleuth.core.stage import Stage
 from sleuth.core.trial import InitialLoss
-from sleuth.core.wiring import class_axis, is_probabilities, sums_to_one
+from sleuth.core.wiring import class_axis, classifies, is_probabilities, sums_to_one
 from sleuth.probes.probe import Lab, probe
 
 # The loss of a fresh model differs little between batches; the mean of a few is enough for a factor of two.
@@ -83,7 +83,7 @@ def _natural(call: LossCall) -> float:
 def guess(call: LossCall) -> Guess:
     """Where the exact value would need more than is known, the larger one is taken: only a loss far above is held to be ill."""
     output, target = call.argument("output"), call.argument("target")
-    if call.family not in KNOWN:
+    if call.family not in KNOWN and not classifies(call):
         raise Unsupported(f"what guessing gives is not known for {call.name}")
     if call.family == "kl":
         # The truth that a student learns may come from another model.
@@ -91,7 +91,7 @@ def guess(call: LossCall) -> Guess:
     if output is None or target is None or not output.facts.shape:
         raise Unsupported(f"{call.name} was not given one output and one target")
     match call.family:
-        case "cross-entropy" | "nll":
+        case "cross-entropy" | "nll" | "probabilities":
             value, how = _classes(call, output, target)
             counted = target.facts.statistics.count / (output.facts.shape[1] if target.facts.is_float else 1)
         case "bce" | "bce-logits":

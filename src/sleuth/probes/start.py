@@ -10,8 +10,11 @@ from sleuth.core.stage import Stage
 from sleuth.core.statistics import Statistics
 from sleuth.core.trial import ParameterStart, StartFacts
 from sleuth.probes.probe import Lab, probe
-from sleuth.probes.signs import sign_gains
+from sleuth.probes.signs import in_proportion, sign_gains
 from sleuth.probes.symmetry import equal_rows, rows_of, still_equal
+
+# std·√fan_in of matrices that nobody need look at twice.
+USUAL = (0.1, 3.0)
 
 
 @probe(title="Looking at the weights at the start", stage=Stage.MODEL, rank=3, emits=(ParameterStart,))
@@ -22,12 +25,17 @@ def start(lab: Lab) -> Iterator[Observation]:
     trained = any(_was_trained(lab, p) for p in architecture.parameters if p.path in trainable)
     matrices = [p for p in architecture.parameters if p.path in trainable and _is_matrix(p)]
     facts = [_describe(lab, p, layers.get(p.layer), trained) for p in matrices]
-    suspects = {f.path: _unit_axis(p, layers.get(p.layer)) for f, p in zip(facts, matrices, strict=True) if _suspect(f)}
+    suspects = {f.path: _unit_axes(p, layers.get(p.layer)) for f, p in zip(facts, matrices, strict=True) if _suspect(f)}
     still: Mapping[str, int | None] = {}
     if suspects:
         still = still_equal(lab, suspects) if "backward" not in lab.failed else dict.fromkeys(suspects)
-    gains = _sign_gains(lab, matrices, facts)
-    yield ParameterStart(tuple(replace(f, still_identical=still.get(f.path, 0), sign_gain=gains.get(f.path)) for f in facts))
+    gains, following = _sign_gains(lab, matrices, facts), _in_proportion(lab, matrices, facts)
+    yield ParameterStart(
+        tuple(
+            replace(f, still_identical=still.get(f.path, 0), sign_gain=gains.get(f.path), in_proportion=f.path in following)
+            for f in facts
+        )
+    )
 
 
 def _is_matrix(parameter: Parameter) -> bool:
@@ -39,6 +47,13 @@ def _sign_gains(lab: Lab, matrices: list[Parameter], facts: list[StartFacts]) ->
     """Of layers that the user wrote: what a matrix is for can only be told by trying."""
     unclear = [p for p, f in zip(matrices, facts, strict=True) if f.family == "other" and f.all_positive and not f.all_equal]
     return sign_gains(lab, unclear) if unclear and "forward" not in lab.failed else {}
+
+
+def _in_proportion(lab: Lab, matrices: list[Parameter], facts: list[StartFacts]) -> set[str]:
+    """Of those whose scale is an unusual one, should they be what inputs are multiplied with."""
+    unclear = [(p, f) for p, f in zip(matrices, facts, strict=True) if f.family == "other" and len(f.shape) == 2]
+    odd = [p for p, f in unclear if not f.all_equal and not USUAL[0] < f.gain < USUAL[1]]
+    return in_proportion(lab, odd) if odd and "forward" not in lab.failed else set()
 
 
 def _was_trained(lab: Lab, parameter: Parameter) -> bool:
@@ -80,5 +95,12 @@ def _describe(lab: Lab, parameter: Parameter, layer: Layer | None, trained: bool
 def _unit_axis(parameter: Parameter, layer: Layer | None) -> int:
     """Units come first, unless the layer's width says that they come second (x @ W, transposed convolutions)."""
     out = layer.settings.get("out") if layer is not None else None
-    second = parameter.family in ("linear", "conv") and parameter.shape[0] != out and parameter.shape[1] == out
+    second = parameter.family in ("linear", "conv", "other") and parameter.shape[0] != out and parameter.shape[1] == out
     return 1 if second else 0
+
+
+def _unit_axes(parameter: Parameter, layer: Layer | None) -> tuple[int, ...]:
+    """In a layer of the user's own a square may be read either way: what is multiplied with equal numbers along one of them
+    gets gradients of its own, so that only equal units stay equal."""
+    either = parameter.family == "other" and len(parameter.shape) == 2
+    return (0, 1) if either else (_unit_axis(parameter, layer),)

@@ -42,8 +42,9 @@ def equal_rows(rows: np.ndarray, tolerance: float) -> np.ndarray:
     return equal
 
 
-def still_equal(lab: Lab, suspects: Mapping[str, int]) -> dict[str, int | None]:
-    """Rows that were equal and still are after the steps, without dropout's dice; `suspects` maps paths to unit axes.
+def still_equal(lab: Lab, suspects: Mapping[str, tuple[int, ...]]) -> dict[str, int | None]:
+    """Rows that were equal and still are after the steps, without dropout's dice; `suspects` maps paths to what may be the axis
+    of the units.
 
     Not by the user's optimiser: a rate of zero or a warm-up must not look like symmetry.
     """
@@ -59,7 +60,7 @@ def still_equal(lab: Lab, suspects: Mapping[str, int]) -> dict[str, int | None]:
         lab.bench.restore(snapshot)
 
 
-def _walk(lab: Lab, bench: Bench, suspects: Mapping[str, int], cancelled: float) -> dict[str, int | None]:
+def _walk(lab: Lab, bench: Bench, suspects: Mapping[str, tuple[int, ...]], cancelled: float) -> dict[str, int | None]:
     adapter = lab.adapter
     before = {path: adapter.values(bench.parameter(path)).copy() for path in suspects}
     reached: set[str] = set()
@@ -74,7 +75,10 @@ def _walk(lab: Lab, bench: Bench, suspects: Mapping[str, int], cancelled: float)
             if _size(gradient) > cancelled * largest:
                 _descend(adapter, bench, path, gradient)
     # What the loss does not reach is the business of disconnected-parameters.
-    return {path: _still(lab, bench, path, before[path], axis) if path in reached else 0 for path, axis in suspects.items()}
+    return {
+        path: max(_still(lab, bench, path, before[path], axis) for axis in axes) if path in reached else 0
+        for path, axes in suspects.items()
+    }
 
 
 def _size(values: np.ndarray) -> float:

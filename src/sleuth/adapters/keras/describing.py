@@ -13,6 +13,7 @@ from sleuth.adapters.keras.building import as_built
 from sleuth.adapters.keras.families import family_of, settings_of, version
 from sleuth.adapters.keras.losses import loss_name
 from sleuth.adapters.keras.places import frozen_at, made_at
+from sleuth.adapters.keras.written import weight_line
 from sleuth.core.machine import machine
 from sleuth.core.observation import Architecture, Layer, Parameter, Settings
 from sleuth.core.schedule import highest
@@ -57,6 +58,7 @@ def _parameters(subject: Subject, found: dict[str, Any]) -> Iterator[Parameter]:
             optimised=None if held is None else id(variable) in held or id(variable) not in free,
             layer=one.layer,
             family=family_of(found[one.layer]) if one.layer in found else "other",
+            location=weight_line(found.get(one.layer, model), variable),
         )
 
 

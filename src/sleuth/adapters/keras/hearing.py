@@ -179,7 +179,11 @@ class Hearing:
         if hasattr(layer, "data_format") and family in ("conv", "pool"):
             self._channels_first = layer.data_format == "channels_first"
         if path in self._last:  # its activation was heard: what came before that is the layer's own
-            return
+            if family != "other" or self._last[path].array is array:
+                return
+            # In a layer of the user's own the activation is somewhere on the way: what it gives is its own.
+            noted = max((n for n, made in enumerate(self.made) if made.path == path), default=None)
+            self.made = self.made if noted is None else [*self.made[:noted], *self.made[noted + 1 :]]
         if isinstance(layer, RESHAPING) and given and id(given[0]) in self._makers:
             self._makers[id(array)] = self._makers[id(given[0])]  # values that were only moved keep their maker
             self._keep_alive(array)
@@ -209,7 +213,8 @@ class Hearing:
                 self._makers[id(output)] = self._made(path, "softmax", word, output, (x,), word, axis)
                 self._keep_alive(output)
             return
-        if fused(layer) and path and path not in self._last:
+        own = fused(layer) or (family == "other" and layer.weights)
+        if own and path and path not in self._last:
             self._add(path, family, "", x, (), family)
         kind = "softmax" if word in SOFTMAXES else "activation"
         self._add(f"{path}.{word}" if path else word, kind, word, output, (x,), word, axis)

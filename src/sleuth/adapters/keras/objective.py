@@ -7,8 +7,8 @@ from sleuth.adapters.keras.hearing import Hearing
 from sleuth.adapters.keras.loss_calls import heard_calls, met_at, one_of_each, own_call
 from sleuth.adapters.keras.losses import as_function, has_own_loss, loss_name
 from sleuth.adapters.keras.meeting import Meeting
-from sleuth.adapters.keras.places import compiled_at
 from sleuth.adapters.keras.sides import Side, quiet
+from sleuth.adapters.keras.written import compiled_with
 from sleuth.core.observation import LossCall
 from sleuth.core.subject import Parts, Subject
 
@@ -40,7 +40,7 @@ class Objective:
 
     def calls(self, hearing: Hearing, output: Any, value: Any, batch: Parts, side: Side, *, training: bool) -> Iterator[LossCall]:
         """Of Keras' losses, where some were heard; else of what somebody has written instead."""
-        known = list(heard_calls(hearing, value, compiled_at(self._model)))
+        known = list(heard_calls(hearing, value, compiled_with(self._model, "loss")))
         yield from known
         pair = one_of_each(hearing.outputs[-1] if hearing.outputs else output, batch.target)
         if known or value is None or pair is None:

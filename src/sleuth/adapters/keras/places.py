@@ -42,6 +42,8 @@ Notes = weakref.WeakKeyDictionary[Any, Spot]
 _MADE: Notes = weakref.WeakKeyDictionary()
 _COMPILED: Notes = weakref.WeakKeyDictionary()
 _FROZEN: Notes = weakref.WeakKeyDictionary()
+# Of a layer: its own variable of this number, among those that learn or those that do not.
+_WEIGHTS: weakref.WeakKeyDictionary[Any, dict[tuple[bool, int], Spot]] = weakref.WeakKeyDictionary()
 
 _is_users = functools.lru_cache(maxsize=1024)(is_users)
 
@@ -79,8 +81,23 @@ def made_things(kind: type) -> list[Any]:
     return [thing for thing in list(_MADE) if isinstance(thing, kind)]
 
 
-def compiled_at(model: Any) -> Location | None:
-    return _noted_in(_COMPILED, model)
+def made_spot(thing: Any) -> Spot | None:
+    return _spot_in(_MADE, thing)
+
+
+def compiled_spot(model: Any) -> Spot | None:
+    return _spot_in(_COMPILED, model)
+
+
+def weight_spot(layer: Any, variable: Any) -> Spot | None:
+    """Where the user's own code has asked the layer for this variable."""
+    noted = _spot_in(_WEIGHTS, layer) or {}
+    return None if not noted else next((noted[key] for key in noted if _own(layer, *key) is variable), None)
+
+
+def _own(layer: Any, learns: bool, number: int) -> Any:
+    held = layer._trainable_variables if learns else layer._non_trainable_variables
+    return held[number] if number < len(held) else None
 
 
 def frozen_at(layers: Iterable[Any]) -> Location | None:
@@ -90,30 +107,36 @@ def frozen_at(layers: Iterable[Any]) -> Location | None:
 
 
 def _noted_in(notes: Notes, thing: Any) -> Location | None:
+    spot = _spot_in(notes, thing)
+    return None if spot is None else spot.location
+
+
+def _spot_in(notes: Any, thing: Any) -> Any:
     try:
-        spot = notes.get(thing)
+        return notes.get(thing)
     except TypeError:  # a class of the user's that cannot be hashed
         return None
-    return None if spot is None else spot.location
 
 
 def pass_on(thing: Any, copied: Any) -> None:
     """A copy comes from the same line."""
+    every: tuple[Any, ...] = (_MADE, _COMPILED, _FROZEN, _WEIGHTS)
     with suppress(TypeError):
-        for places in (_MADE, _COMPILED, _FROZEN):
+        for places in every:
             if thing in places:
                 places[copied] = places[thing]
 
 
 def noted() -> ExitStack:
-    """While it is open, whoever makes a layer, a loss, an optimiser, a schedule or a callback, freezes a layer or compiles a
-    model is remembered."""
+    """While it is open, whoever makes a layer, a loss, an optimiser, a schedule or a callback, asks a layer for a weight, freezes
+    it or compiles a model is remembered."""
     stack = ExitStack()
     kinds = (keras.layers.Layer, keras.losses.Loss, keras.optimizers.Optimizer, keras.callbacks.Callback, *_schedules())
     for kind in kinds:
         stack.enter_context(replaced(kind, "__init__", _making))
     stack.enter_context(replaced(keras.Model, "compile", _compiling))
     stack.enter_context(replaced(keras.layers.Layer, "trainable", _freezing))
+    stack.enter_context(replaced(keras.layers.Layer, "add_weight", _adding))
     return stack
 
 
@@ -150,6 +173,27 @@ def _freezing(plain: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
         plain(self, value)
 
     return freeze
+
+
+def _adding(plain: Callable[..., Any]) -> Callable[..., Any]:
+    def add_weight(self: Any, *args: Any, **kwargs: Any) -> Any:
+        variable = plain(self, *args, **kwargs)
+        with suppress(Exception):  # the user's code goes on
+            _note_weight(self, variable, sys._getframe(1))
+        return variable
+
+    return add_weight
+
+
+def _note_weight(layer: Any, variable: Any, frame: FrameType | None) -> None:
+    while frame is not None and frame.f_code.co_filename == __file__:
+        frame = frame.f_back
+    if frame is None or not _is_users(frame.f_code.co_filename):
+        return  # a layer of Keras' own asks for what it needs
+    for learns, held in ((True, layer._trainable_variables), (False, layer._non_trainable_variables)):
+        number = next((n for n, one in enumerate(held) if one is variable), None)
+        if number is not None:
+            _WEIGHTS.setdefault(layer, {}).setdefault((learns, number), Spot(frame.f_code, frame.f_lasti))
 
 
 def _note(notes: Notes, thing: Any, frame: FrameType) -> None:

@@ -2,12 +2,28 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
+import torch
+
 from sleuth.adapters.keras.hearing import Hearing
-from sleuth.adapters.torch.listening import Listener
+from sleuth.adapters.torch.listening import Listener, Op, is_tensor
 from sleuth.adapters.torch.origin import OriginNotes
 from sleuth.core.observation import Origin
+from sleuth.core.tree import leaves
+
+CUTS = {"relu", "relu_", "relu6"}
+# They hand values on as they are.
+MOVES = {
+    "cat", "concat", "concatenate", "stack", "__getitem__", "select", "narrow", "split", "chunk", "unbind", "tensor_split",
+    "reshape", "view", "flatten", "squeeze", "unsqueeze", "permute", "transpose", "swapaxes", "movedim", "expand", "to",
+    "clone", "contiguous", "float", "type",
+}  # fmt: skip
+POSITIVE = (
+    "Let it end above zero: softplus instead of relu, or a small constant that is added to it. A ReLU gives exactly 0 for every "
+    "negative sum."
+)
 
 
 class KerasListener(Listener):
@@ -25,6 +41,7 @@ class KerasListener(Listener):
 
 class Ops:
     def __init__(self, hearing: Hearing) -> None:
+        self._hearing = hearing
         self.listener = KerasListener(hearing)
         self._origins = OriginNotes(self.listener)
 
@@ -34,4 +51,32 @@ class Ops:
             yield
 
     def origin(self, tree: Any, step: int) -> Origin | None:
-        return self._origins.origin(tree, step)
+        origin, guilty = self._origins.origin(tree, step), self._origins.guilty(tree)
+        if origin is None or guilty is None:
+            return origin
+        cut = next((made for given in _with_zeros(guilty[0]) if (made := self._cut_off(given)) is not None), None)
+        if cut is None:
+            return origin
+        layer = self._hearing._by_path.get(cut.layer)
+        place = cut.location if layer is None else self._hearing.line_of(layer) or cut.location
+        return replace(
+            origin,
+            operation="relu",
+            inputs=(),
+            layer=cut.layer or None,
+            location=place,
+            taken_by=origin.operation,
+            advice=POSITIVE,
+        )
+
+    def _cut_off(self, tensor: torch.Tensor, depth: int = 8) -> Op | None:
+        """The ReLU whose zeros these are, however they were moved since."""
+        op = next((op for op in reversed(self.listener.ops) if id(tensor) in op.outputs and id(tensor) not in op.inputs), None)
+        if op is None or op.name in CUTS or op.name not in MOVES or not depth:
+            return op if op is not None and op.name in CUTS else None
+        return next((made for given in _with_zeros(op) if (made := self._cut_off(given, depth - 1)) is not None), None)
+
+
+def _with_zeros(op: Op) -> list[torch.Tensor]:
+    given = [t for _, t in leaves((list(op.args), dict(op.kwargs)), is_tensor)]
+    return [t for t in given if t.is_floating_point() and not t.is_meta and bool((t.detach() == 0).any())]

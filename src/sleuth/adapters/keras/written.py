@@ -6,9 +6,9 @@ import inspect
 import linecache
 import textwrap
 from types import CodeType, FunctionType, MethodType
-from typing import Any
+from typing import Any, NamedTuple
 
-from sleuth.adapters.keras.places import Spot
+from sleuth.adapters.keras.places import Spot, compiled_spot, made_spot, weight_spot
 from sleuth.core.location import Location, locate
 from sleuth.core.place import is_users
 
@@ -61,6 +61,43 @@ def given_line(spot: Spot, place: int, word: str) -> Location | None:
     return locate(here.file, max(assigned)) if assigned else here
 
 
+def compiled_with(model: Any, word: str) -> Location | None:
+    """Where this argument of `compile` is written, else the call."""
+    spot = compiled_spot(model)
+    return None if spot is None else argument_line(spot, word) or spot.location
+
+
+def weight_line(layer: Any, variable: Any) -> Location | None:
+    """Where the user has said how this variable starts."""
+    spot = weight_spot(layer, variable)
+    if spot is not None:
+        return argument_line(spot, "initializer", 1) or spot.location
+    made = made_spot(layer)
+    return None if made is None else argument_line(made, f"{variable.name}_initializer")
+
+
+def argument_line(spot: Spot, word: str, place: int | None = None) -> Location | None:
+    """Where an argument of the call that went on there is written; one that is a name for a plain setting stands where that is
+    set. None: it was not given, or in a way that cannot be read."""
+    call, scope = _call_at(spot)
+    value = None if call is None else next((k.value for k in call.keywords if k.arg == word), None)
+    if value is None and call is not None and place is not None and place < len(call.args):
+        value = None if any(isinstance(a, ast.Starred) for a in call.args) else call.args[place]
+    if value is None:
+        return None
+    set_at = _set_at(spot.code.co_filename, scope, value.id) if isinstance(value, ast.Name) else None
+    return locate(spot.code.co_filename, set_at or value.lineno)
+
+
+def _set_at(file: str, scope: ast.AST | None, name: str) -> int | None:
+    """The one line that gives a name its value, where that is a number or a text."""
+    if isinstance(scope, Function) and name in {a.arg for a in ast.walk(scope.args) if isinstance(a, ast.arg)}:
+        return None
+    nodes = [n for n in _read(file).nodes if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store)]
+    given = [n for n in _read(file).nodes if isinstance(n, ast.Assign) and n.targets == nodes[:1]]
+    return given[0].lineno if len(nodes) == 1 and given and isinstance(given[0].value, ast.Constant) else None
+
+
 def _argument(call: ast.Call, place: int, word: str) -> ast.expr | None:
     named = next((k.value for k in call.keywords if k.arg == word), None)
     if named is not None or place < len(call.args):
@@ -70,16 +107,29 @@ def _argument(call: ast.Call, place: int, word: str) -> ast.expr | None:
     return pairs.args[place] if isinstance(pairs, ast.Call) and place < len(pairs.args) else None
 
 
+class _Text(NamedTuple):
+    tree: ast.Module | None
+    nodes: list[ast.AST]
+    calls: dict[tuple[int | None, ...], ast.Call]
+
+
+@functools.lru_cache(maxsize=16)
+def _read(file: str) -> _Text:
+    """What a file says; nothing where it was changed since it was loaded."""
+    try:
+        tree = ast.parse("".join(linecache.getlines(file)))
+    except (SyntaxError, ValueError):
+        return _Text(None, [], {})
+    nodes = list(ast.walk(tree))
+    calls = [n for n in nodes if isinstance(n, ast.Call)]
+    return _Text(tree, nodes, {(n.lineno, n.end_lineno, n.col_offset, n.end_col_offset): n for n in calls})
+
+
 def _call_at(spot: Spot) -> tuple[ast.Call | None, ast.AST | None]:
     """The call that was going on there, and the function it stands in, or the file."""
-    try:
-        tree = ast.parse("".join(linecache.getlines(spot.code.co_filename)))
-    except (SyntaxError, ValueError):  # the file was changed since it was loaded
-        return None, None
+    text = _read(spot.code.co_filename)
     positions = list(spot.code.co_positions())
-    wanted = positions[spot.instruction // 2] if spot.instruction // 2 < len(positions) else None
-    functions = [n for n in ast.walk(tree) if isinstance(n, Function) and n.name == spot.code.co_name]
+    wanted = positions[spot.instruction // 2] if spot.instruction // 2 < len(positions) else (None,) * 4
+    functions = [n for n in text.nodes if isinstance(n, Function) and n.name == spot.code.co_name]
     scope = next((n for n in functions if spot.code.co_firstlineno in (n.lineno, *(d.lineno for d in n.decorator_list))), None)
-    calls = [n for n in ast.walk(scope or tree) if isinstance(n, ast.Call)]
-    span = [n for n in calls if (n.lineno, n.end_lineno, n.col_offset, n.end_col_offset) == wanted]
-    return (span[-1] if span else None), scope or tree
+    return text.calls.get(tuple(wanted)), scope or text.tree

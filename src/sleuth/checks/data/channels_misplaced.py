@@ -9,6 +9,8 @@ from sleuth.core.stage import Confidence, Severity, Stage
 
 # Grey, grey with alpha, colour, colour with alpha.
 CHANNELS = (1, 2, 3, 4)
+# As everybody writes it where channels stand last.
+LAST = "x.transpose(0, 2, 3, 1)"
 
 Shape = tuple[int, ...]
 
@@ -52,8 +54,8 @@ def channels_misplaced(seen: Seen) -> Iterator[Evidence | NotExamined]:
 
 def _turned(convolution: Layer, shape: Shape, given: Shape, failure: Failure) -> Iterator[Evidence]:
     """The layer that fails was given the images of the batch, as they are or with their axes in another order."""
-    wants = int(convolution.settings["in"])
-    if sorted(given[1:]) != sorted(shape[1:]) or given[1] == wants or not _is_misplaced(wants, given):
+    wants, here = int(convolution.settings["in"]), _axis(convolution)
+    if sorted(given[1:]) != sorted(shape[1:]) or given[here] == wants or not _is_misplaced(wants, given, here):
         return
     if given[1:] == shape[1:]:
         yield from _as_they_come(convolution, shape)
@@ -62,29 +64,40 @@ def _turned(convolution: Layer, shape: Shape, given: Shape, failure: Failure) ->
         where=convolution.path,
         location=failure.location,
         summary=f"batches are {_shown(shape)}, but the model turns them and hands {convolution.path} {_shown(given)}: "
-        f"it wants {wants} channels on axis 1 and finds {given[1]}",
-        fix=_way_back(shape, wants),
+        f"it wants {wants} channels on axis {here} and finds {given[here]}",
+        fix=_way_back(shape, wants, here),
         confidence=Confidence.CERTAIN,
         numbers={"expected_channels": wants, "axis_1": given[1], "axis_3": given[3]},
     )
 
 
 def _as_they_come(convolution: Layer, shape: Shape) -> Iterator[Evidence]:
-    wants = int(convolution.settings["in"])
-    if shape[1] == wants or shape[3] != wants or not _is_misplaced(wants, shape):
+    wants, here = int(convolution.settings["in"]), _axis(convolution)
+    if shape[here] == wants or shape[_other(here)] != wants or not _is_misplaced(wants, shape, here):
         return
-    yield _evidence(convolution, shape, f"it finds {shape[1]} channels", Confidence.CERTAIN)
+    yield _evidence(convolution, shape, f"it finds {shape[here]} channels", Confidence.CERTAIN)
 
 
 def _rows_as_channels(convolution: Layer, shape: Shape) -> Iterator[Evidence]:
-    wants = int(convolution.settings["in"])
-    if shape[1] == wants and shape[1] == shape[2] and shape[1] > max(CHANNELS) and shape[3] in CHANNELS:
+    """A square with a few channels at the end where the layer does not look for them, and as many rows as it takes channels."""
+    wants, here = int(convolution.settings["in"]), _axis(convolution)
+    if shape[here] == wants == shape[2] and wants > max(CHANNELS) and shape[_other(here)] in CHANNELS:
         yield _evidence(convolution, shape, f"the {wants} rows of the image are taken for channels", Confidence.LIKELY)
 
 
-def _is_misplaced(wants: int, shape: Shape) -> bool:
+def _axis(convolution: Layer) -> int:
+    """Where it looks for its channels."""
+    return 3 if convolution.settings.get("data_format") == "channels_last" else 1
+
+
+def _other(axis: int) -> int:
+    return 4 - axis
+
+
+def _is_misplaced(wants: int, shape: Shape, here: int) -> bool:
     """The wanted size stands on another axis, and not only because an image happens to be as high as the layer is wide."""
-    return wants in shape[2:] and (wants in CHANNELS or shape[1] not in CHANNELS)
+    elsewhere = [size for axis, size in enumerate(shape) if axis not in (0, here)]
+    return wants in elsewhere and (wants in CHANNELS or shape[here] not in CHANNELS)
 
 
 def _given(failure: Failure) -> Shape | None:
@@ -93,19 +106,25 @@ def _given(failure: Failure) -> Shape | None:
     return tuple(int(size) for size in found[1].split(", ")) if found else None
 
 
-def _way_back(shape: Shape, wants: int) -> str:
-    if shape[1] == wants:
-        return "Take the permute or transpose out of forward: the batches have their channels first already."
+def _way_back(shape: Shape, wants: int, here: int) -> str:
+    if shape[here] == wants:
+        place = "first" if here == 1 else "last"
+        return f"Take the permute or transpose out of forward: the batches have their channels {place} already."
+    if here == 3:
+        return f"Turn the batches so that the channels stand last: {LAST}."
     if shape[3] == wants:
         return "Turn the batches, whose channels stand last, with x.permute(0, 3, 1, 2) and nothing else."
     return "Turn the batches so that the channels stand on axis 1: x.permute(0, 2, 1, 3)."
 
 
 def _evidence(convolution: Layer, shape: Shape, reason: str, confidence: Confidence) -> Evidence:
-    wants = int(convolution.settings["in"])
+    wants, here = int(convolution.settings["in"]), _axis(convolution)
+    order = "last" if here == 1 else "first"
     return Evidence(
         where=convolution.path,
-        summary=f"batches are {_shown(shape)}, channels last, but {convolution.path} wants {wants} channels on axis 1: {reason}",
+        summary=f"batches are {_shown(shape)}, channels {order}, but {convolution.path} wants {wants} channels on axis {here}: "
+        f"{reason}",
+        fix=None if here == 1 else f"Move the axis: {LAST} turns NCHW into NHWC.",
         confidence=confidence,
         numbers={"expected_channels": wants, "axis_1": shape[1], "axis_3": shape[3]},
     )

@@ -17,7 +17,7 @@ ENOUGH = 20
 # Beyond this it is a vocabulary or a catalogue, whose long tail is natural.
 MOST_CLASSES = 1000
 REGRESSION_LOSSES = ("mse", "l1", "huber")
-CLASS_LOSSES = ("cross-entropy", "nll", "bce", "bce-logits", "hinge")
+CLASS_LOSSES = ("cross-entropy", "nll", "probabilities", "bce", "bce-logits", "hinge")
 
 
 @check(

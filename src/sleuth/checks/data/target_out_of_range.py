@@ -8,7 +8,7 @@ from sleuth.core.lines import beside
 from sleuth.core.observation import Argument, Batch, Failure, LossCall, OutOfRange, Split
 from sleuth.core.stage import Confidence, Severity, Stage
 
-CLASS_LOSSES = ("cross-entropy", "nll")
+CLASS_LOSSES = ("cross-entropy", "nll", "probabilities")
 PROBABILITY_LOSSES = ("bce", "bce-logits")
 REGRESSION_LOSSES = ("mse", "l1", "huber")
 # What torch says on the CPU; on a GPU it is a device-side assert that names the condition.
@@ -131,6 +131,8 @@ def _beyond_one(call: LossCall, target: Argument) -> Evidence | None:
 def _classes(output: Argument, target: Argument) -> int | None:
     """How many outputs there are: the one axis that the target lacks. None when the target is not of class indices."""
     scores, indices = output.facts.shape, target.facts.shape
+    # Some frameworks take a column of indices as well.
+    indices = indices[:-1] if indices == (*scores[:-1], 1) and scores[-1:] != (1,) else indices
     if target.facts.is_float or len(scores) != len(indices) + 1:
         return None
     # Classes stand behind the batch axis in some frameworks and last in others; a single sample has no batch axis.

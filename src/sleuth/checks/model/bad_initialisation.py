@@ -6,6 +6,8 @@ from itertools import pairwise
 import numpy as np
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
+from sleuth.core.lines import weight_line
+from sleuth.core.location import Location
 from sleuth.core.observation import Architecture, Role
 from sleuth.core.stage import Confidence, Severity, Stage
 from sleuth.core.trial import ParameterStart, StartFacts
@@ -80,10 +82,13 @@ def bad_initialisation(
 ) -> Iterator[Evidence | NotExamined]:
     facts = [f for f in seen.one(ParameterStart).parameters if f.family not in ("embedding", "norm", "batchnorm")]
     hidden = facts[:-1]  # equal units in the last layer are pulled apart by their targets
-    yield from _symmetric(hidden)
+    yield from _symmetric(hidden, seen)
     weighty = [f for f in facts if f.family in ("linear", "conv", "other") and not f.trained and f.fan_in > 1]
-    yield from _positive([f for f in weighty if f.family != "other" or _pulls_one_way(f, seen)])
-    yield from _scale([f for f in weighty if f.family != "other"], seen, too_large, too_small)
+    yield from _positive([f for f in weighty if f.family != "other" or _pulls_one_way(f, seen)], seen)
+    judged = [f for f in weighty if f.family != "other" or f.in_proportion]
+    # Of matrices of unknown use only those of unusual scale were tried: the others count among all.
+    among = weighty if any(f.family == "other" for f in judged) else judged
+    yield from _scale(judged, len(among), seen, too_large, too_small)
     unknown = [f for f in hidden if f.still_identical is None]
     if unknown:
         yield NotExamined(
@@ -91,12 +96,13 @@ def bad_initialisation(
         )
 
 
-def _symmetric(hidden: list[StartFacts]) -> Iterator[Evidence]:
+def _symmetric(hidden: list[StartFacts], seen: Seen) -> Iterator[Evidence]:
     sick = [f for f in hidden if f.rows > 1 and (f.still_identical or 0) > SYMMETRIC_SHARE * f.rows]
     for f in sick:
         how = "all zero" if f.all_zero else "all the same number" if f.all_equal else "copies of each other"
         yield Evidence(
             where=f.path,
+            location=weight_line(seen, f.path),
             summary=f"{f.still_identical} of the {f.rows} units of {f.path} start as {how} and are still equal after six steps, "
             "so the layer works as if it had one unit",
             numbers={"units": f.rows, "equal": f.still_identical, "mean": f.mean, "std": f.std, "layers": len(sick)},
@@ -110,12 +116,13 @@ def _pulls_one_way(f: StartFacts, seen: Seen) -> bool:
     return loud and f.sign_gain is not None and f.sign_gain > SAME_WAY
 
 
-def _positive(facts: list[StartFacts]) -> Iterator[Evidence]:
+def _positive(facts: list[StartFacts], seen: Seen) -> Iterator[Evidence]:
     for f in facts:
         count = int(np.prod(f.shape))
         if f.all_positive and not f.all_equal and count >= POSITIVE_COUNT and f.mean * f.fan_in > POSITIVE_SUM:
             yield Evidence(
                 where=f.path,
+                location=weight_line(seen, f.path),
                 summary=f"all {count} weights of {f.path} are positive (mean {f.mean:.2g}, {f.fan_in} inputs a unit): "
                 "every unit computes about the same large sum",
                 numbers={"mean": f.mean, "std": f.std, "fan_in": f.fan_in},
@@ -126,7 +133,7 @@ def _positive(facts: list[StartFacts]) -> Iterator[Evidence]:
             )
 
 
-def _scale(facts: list[StartFacts], seen: Seen, too_large: float, too_small: float) -> Iterator[Evidence]:
+def _scale(facts: list[StartFacts], among: int, seen: Seen, too_large: float, too_small: float) -> Iterator[Evidence]:
     """Only where it is the rule in this model and shows in the activations: single odd layers are meant."""
     architecture = seen.one(Architecture)
     families = {layer.path: layer.family for layer in architecture.layers}
@@ -138,29 +145,28 @@ def _scale(facts: list[StartFacts], seen: Seen, too_large: float, too_small: flo
         return families.get(after.get(_layer(f), ""), "") in ("norm", "batchnorm")
 
     seen_facts = [f for f in facts if _layer(f) in outputs]
-    large = [f for f in seen_facts if _gain(f) > too_large and outputs[_layer(f)] > LOUD and not normalised(f)]
-    if large and 2 * len(large) >= len(facts):
-        yield _wrong_scale(max(large, key=_gain), outputs, len(large), _gain(max(large, key=_gain)) / too_large)
+    large = [f for f in seen_facts if f.gain > too_large and outputs[_layer(f)] > LOUD and not normalised(f)]
+    if large and 2 * len(large) >= among:
+        worst = max(large, key=lambda f: f.gain)
+        yield _wrong_scale(worst, outputs, len(large), worst.gain / too_large, weight_line(seen, worst.path))
     hidden = [f for f in seen_facts[:-1] if not f.all_zero]
-    small = [f for f in hidden if 0 < _gain(f) < too_small and outputs[_layer(f)] < FAINT]
-    if small and 2 * len(small) >= len(hidden) and not architecture.has("norm", "batchnorm"):
-        yield _wrong_scale(min(small, key=_gain), outputs, len(small), too_small / _gain(min(small, key=_gain)))
+    small = [f for f in hidden if 0 < f.gain < too_small and outputs[_layer(f)] < FAINT]
+    if small and 2 * len(small) >= len(hidden) + among - len(facts) and not architecture.has("norm", "batchnorm"):
+        worst = min(small, key=lambda f: f.gain)
+        yield _wrong_scale(worst, outputs, len(small), too_small / worst.gain, weight_line(seen, worst.path))
 
 
-def _wrong_scale(f: StartFacts, outputs: dict[str, float], layers: int, strength: float) -> Evidence:
+def _wrong_scale(f: StartFacts, outputs: dict[str, float], layers: int, strength: float, line: Location | None) -> Evidence:
     usual = (1 / f.fan_in) ** 0.5
     return Evidence(
         where=f.path,
+        location=line,
         summary=f"{f.path} starts with std {f.std:.2g} where {f.fan_in} inputs ask for about {usual:.2g}; "
         f"its outputs have size {outputs[_layer(f)]:.2g}",
         numbers={"std": f.std, "usual": usual, "fan_in": f.fan_in, "output": outputs[_layer(f)], "layers": layers},
         severity=Severity.WARNING,
         strength=strength,
     )
-
-
-def _gain(f: StartFacts) -> float:
-    return f.std * f.fan_in**0.5
 
 
 def _layer(f: StartFacts) -> str:

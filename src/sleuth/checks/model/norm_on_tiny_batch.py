@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
+from sleuth.core.loop import place_of
 from sleuth.core.observation import Architecture, Batch, Split
 from sleuth.core.stage import Confidence, Severity, Stage
 
@@ -58,6 +59,7 @@ def norm_on_tiny_batch(seen: Seen, *, tiny: int = TINY) -> Iterator[Evidence | N
     )
     yield Evidence(
         where=norms[0].path,
+        location=place_of(seen, "batch-size") or place_of(seen, "made-loader"),
         summary=f"{which}, and {norms[0].path} ({norms[0].kind}) normalises over the batch",
         fix="Leave out the last batch where it has one sample only (in torch: DataLoader(…, drop_last=True))."
         if only_last

@@ -8,7 +8,7 @@ from sleuth.core.observation import Architecture, Argument, LossCall
 from sleuth.core.softmaxes import Softmax, downstream, softmaxes
 from sleuth.core.stage import Confidence, Severity, Stage
 from sleuth.core.trial import Flow
-from sleuth.core.wiring import CLASSIFIES, by_place, class_axis, rounding, sums_to_one, within_unit
+from sleuth.core.wiring import by_place, class_axis, classifies, rounding, sums_to_one, within_unit
 
 SOFTMAXES = ("softmax", "log_softmax")
 # Losses without a class axis of their own: only a softmax over the batch is surely wrong for them.
@@ -113,7 +113,7 @@ def _wrong_axis(call: LossCall) -> int | None:
     if output is None or not output.facts.shape:
         return None
     shape, right = output.facts.shape, class_axis(output)
-    if call.family in CLASSIFIES and len(shape) > 1 and shape[1] > 1:
+    if classifies(call) and len(shape) > 1 and shape[1] > 1:
         return next((axis for axis in range(len(shape)) if axis != right and _normalised(output, axis, right)), None)
     if call.family in ELEMENTWISE or _classifies_by_hand(call, output):
         return 0 if _over_batch(call, output) else None

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from sleuth.core.check import Evidence, NotExamined, Seen, check
 from sleuth.core.observation import Argument, LossCall
 from sleuth.core.stage import Confidence, Severity, Stage
+from sleuth.core.wiring import sums_to_one
 
 # What the activation can give at most.
 RANGES = {
@@ -26,6 +27,9 @@ REGRESSION = ("mse", "l1", "huber")
 SCORES = ("cross-entropy", "bce-logits")
 # Squashed scores are double-softmax's business; these cut the range without making probabilities.
 BOUNDED_SCORES = ("relu", "relu6", "tanh", "hardtanh", "softplus")
+EACH_BY_ITSELF = ("sigmoid", "hardsigmoid")
+# Two answers that are no shares of a whole are common where there are two classes.
+FEWEST_CLASSES = 3
 
 
 @check(
@@ -73,6 +77,26 @@ def wrong_last_activation(seen: Seen, *, margin: float = MARGIN) -> Iterator[Evi
                 fix=f"Remove the {output.producer} after the last layer: the loss does its own squashing.",
                 confidence=Confidence.LIKELY,
             )
+        elif call.family == "probabilities" and output.producer in EACH_BY_ITSELF:
+            yield from _no_shares(call, output, target)
+
+
+def _no_shares(call: LossCall, output: Argument, target: Argument | None) -> Iterator[Evidence]:
+    """One class is right, and the answers for all of them are made each by itself."""
+    axis = len(output.facts.shape) - 1
+    if axis < 1 or output.facts.shape[axis] < FEWEST_CLASSES or sums_to_one(output, axis) or not output.axis_sums:
+        return
+    if target is not None and target.facts.shape == output.facts.shape and not sums_to_one(target, axis):
+        return  # several at once: the loss is the wrong one
+    low, high = output.axis_sums[axis]
+    yield Evidence(
+        location=output.producer_location,
+        summary=f"{call.name} wants shares of the classes, which sum to 1; a final {output.producer} makes each by itself: they "
+        f"sum to {low:.3g} … {high:.3g}",
+        fix=f"End in a softmax instead of the {output.producer}.",
+        confidence=Confidence.LIKELY,
+        numbers={"least_sum": low, "largest_sum": high},
+    )
 
 
 def _unreachable(output: Argument, target: Argument, margin: float) -> Iterator[Evidence]:

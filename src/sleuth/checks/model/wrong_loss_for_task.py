@@ -15,6 +15,8 @@ SUM_SLACK = 0.02
 FEWEST_CLASSES, MOST_CLASSES = 3, 50
 # In a set of classes no index is missing and none is rarer than this share of an even spread.
 RAREST = 0.2
+# A share of 1 may be held a rounding below it, so that its logarithm is none that breaks.
+NOTHING = 1e-5
 
 
 @check(
@@ -34,6 +36,11 @@ RAREST = 0.2
         "target-out-of-range",
         "forward-fails",
         "capacity-too-small",
+        "step-changes-nothing",
+        "weights-do-not-change",
+        "zero-gradients",
+        "disconnected-parameters",
+        "loss-ignores-target",
     ),
     title="The loss is made for another kind of target",
     why="""A squared error on class indices says that class 9 is nine times as far from 0 as class 1, which means nothing; a
@@ -60,6 +67,8 @@ def wrong_loss_for_task(seen: Seen) -> Iterator[Evidence | NotExamined]:
             yield from _regression_on_classes(seen, call, output, target)
         elif call.family in ("cross-entropy", "bce", "bce-logits"):
             yield from _probabilities_that_are_none(call, target)
+        elif call.family == "probabilities" and target.facts.shape == output.facts.shape and len(target.facts.shape) == 2:
+            yield from _one_of_several(call, target)
         # An index of a class is the only target that these take.
         elif call.family not in ("nll", "ctc") and call.name != "multi_margin_loss":
             yield NotExamined(f"nothing is known about the targets that {call.name} wants")
@@ -81,6 +90,32 @@ def _regression_on_classes(seen: Seen, call: LossCall, output: Argument, target:
         confidence=Confidence.POSSIBLE if target.facts.is_float else Confidence.LIKELY,
         numbers={"classes": len(counts)},
     )
+
+
+def _one_of_several(call: LossCall, target: Argument) -> Iterator[Evidence]:
+    """A loss that shares out one whole among the classes, and targets that are yes or no for each."""
+    values = target.facts.statistics
+    if target.facts.whole_share < 1 or values.min < 0 or values.max > 1:
+        return
+    place = call.made_location or call.location
+    if target.facts.shape[1] == 1 and call.value is not None and abs(call.value) < NOTHING:
+        yield Evidence(
+            location=place,
+            summary=f"{call.name} compares classes and is given one output: its share is always 1, the loss always 0",
+            fix="Use a binary cross-entropy for one output of yes or no.",
+            severity=Severity.ERROR,
+            confidence=Confidence.CERTAIN,
+            numbers={"outputs": 1},
+        )
+    elif len(target.axis_sums) > 1 and max(target.axis_sums[1]) > 1 and target.facts.shape[1] > 1:
+        most = round(max(target.axis_sums[1]))
+        yield Evidence(
+            location=place,
+            summary=f"{call.name} wants one class a sample, and the targets name up to {most} at once",
+            fix="Use a binary cross-entropy on sigmoid outputs where several classes may hold at once.",
+            confidence=Confidence.LIKELY,
+            numbers={"classes_at_once": most},
+        )
 
 
 def _yes_and_no_for_signs(call: LossCall, target: Argument) -> Iterator[Evidence]:

@@ -7,6 +7,7 @@ from sleuth.core.curve import guessing, level, line, loss_curve, too_few, valida
 from sleuth.core.finding import Series
 from sleuth.core.observation import Evaluation, LossCall, Step
 from sleuth.core.stage import Confidence, Severity, Stage
+from sleuth.core.wiring import classifies
 
 LEAST_STEPS = 300
 LEAST_VALIDATIONS = 4
@@ -74,6 +75,6 @@ def underfitting(seen: Seen, *, high: float = HIGH, flat: float = FLAT) -> Itera
 def _names_one_of_several(seen: Seen) -> bool:
     for call in seen.all(LossCall):
         output = call.argument("output")
-        if call.family not in ("cross-entropy", "nll") or output is None or output.facts.shape[1] < LEAST_CLASSES:
+        if not classifies(call) or output is None or output.facts.shape[1] < LEAST_CLASSES:
             return False
     return True

@@ -52,6 +52,7 @@ def validating_in_train_mode(seen: Seen, *, share: float = SHARE) -> Iterator[Ev
     passes = {r.step for r in seen.all(Recurrence) if not r.trained and r.again > REPEATED * r.rows}
     suspects = [p for p in phases if _validates(p) and p.step not in recalibrated | passes]
     proper = sum(p.kind == "validate" for p in phases)
+    yield from _wired_in(seen, [p for p in phases if p.kind == "validate" and p.step > 0])
     if not active or not suspects or proper >= len(suspects) or len(suspects) > share * seen.count(Step):
         return
     # One that came after the training may be something else that is meant.
@@ -62,12 +63,34 @@ def validating_in_train_mode(seen: Seen, *, share: float = SHARE) -> Iterator[Ev
         summary=f"{counted(len(suspects), 'time')} the model was validated ({sum(p.calls for p in suspects)} calls without "
         f"gradients) while {counted(len(active), 'layer')} ({', '.join(families)}) acted as in training",
         where=active[0] or None,
-        location=place_of(seen, "train-to-validate") or place_of(seen, IN_TRAIN),
+        location=place_of(seen, "train-to-validate") or place_of(seen, "wired-in") or place_of(seen, IN_TRAIN),
         numbers={"validations": len(suspects), "calls": sum(p.calls for p in suspects), "layers": len(active)},
         confidence=Confidence.LIKELY if len(suspects) > 1 else Confidence.POSSIBLE,
         last_step=suspects[-1].step,
         strength=float(len(suspects)),
     )
+
+
+def _wired_in(seen: Seen, proper: list[Phase]) -> Iterator[Evidence]:
+    """The model is asked to evaluate, and a batch-norm in it takes the statistics of the batch all the same. A dropout that is
+    always on may be meant: whoever asks many times learns how sure the model is."""
+    modes = [m for m in seen.all(Modes) if not m.graph]
+    last = modes[-1] if modes else None
+    if last is None or last.root or last.recalibrating or len(proper) < 2:
+        return
+    norms = [path for path in last.active if last.families[path] == "batchnorm" and path not in last.frozen]
+    if norms and not any(last.families[path] == "batchnorm" for path in last.resting):
+        yield Evidence(
+            summary=f"{counted(len(proper), 'time')} it was validated in evaluation mode, but {counted(len(norms), 'layer')} "
+            "(batchnorm) acted as in training: its answer for a sample depends on the others of the batch",
+            where=norms[0] or None,
+            location=place_of(seen, "wired-in"),
+            fix="Leave the mode of the batch-norm to the model: take out what switches it to training.",
+            numbers={"validations": len(proper), "layers": len(norms)},
+            confidence=Confidence.LIKELY,
+            last_step=proper[-1].step,
+            strength=float(len(proper)),
+        )
 
 
 def _validates(phase: Phase) -> bool:

@@ -13,8 +13,8 @@ class Call(Observation):
 
     `kind` is as in Step.calls, or at the end of a watch: train, eval (the model's mode was set there), train-to-validate
     (in a function that validates), made-scheduler, sets-rate (by hand), made-loader (of the training's batches),
-    chosen-parameters (that the optimiser is given), narrowed (the weights were given a type of half the width),
-    returns-weights (a step that changes nothing in place).
+    batch-size (was given), chosen-parameters (that the optimiser is given), wired-in (a layer that acts as in training always),
+    narrowed (the weights were given a type of half the width), returns-weights (a step that changes nothing in place).
     """
 
     kind: str

@@ -34,6 +34,15 @@ class StartFacts:
     still_identical: int | None = 0
     # How many times larger the layer's output is than with these numbers in random signs; None: not positive, or of a known kind.
     sign_gain: float | None = None
+    # Of a layer of no known kind: with the matrix made smaller, what the layer gives is smaller by as much.
+    in_proportion: bool = False
+
+    @property
+    def gain(self) -> float:
+        """By which the matrix lets inputs of size 1 grow. Which axis of an unknown one counts its inputs cannot be told: the
+        shorter one makes less of it."""
+        inputs = min(self.shape) if self.family == "other" else self.fan_in
+        return self.std * float(inputs) ** 0.5
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from collections import Counter, deque
 from collections.abc import Callable
 
-from sleuth.adapters.keras.places import located, spot_now
+from sleuth.adapters.keras.places import Spot, located, spot_now
 from sleuth.core.observation import Call, Observation, Pending, Phase
 
 FORWARDS = ("forward", "forward-in-eval")
@@ -41,24 +41,25 @@ class Calls:
     def erased(self) -> bool:
         return bool(self._erased)
 
-    def note(self, kind: str) -> None:
+    def note(self, kind: str, spot: Spot | None = None) -> None:
+        """At this place; None: at the one where the user's code is now."""
         self._counts[kind] += 1
         if not self._order or self._order[-1] != kind:
             self._order.append(kind)
-        spot = spot_now()
+        spot = spot or spot_now()
         # The hash of a code object is slow; its address does.
         key = (kind, 0, 0) if spot is None else (kind, id(spot.code), spot.instruction)
         if key not in self._known:
             self._known.add(key)
             self._waiting.append(Call(kind, self._step(), located(spot)))
 
-    def forward(self, *, training: bool, graph: bool) -> None:
+    def forward(self, *, training: bool, graph: bool, spot: Spot | None = None) -> None:
         kind = ("forward" if training else "forward-in-eval") if graph else "validate-in-train" if training else "validate"
         before, times = self._run
         if kind != before:
             self._end_run()
         self._run = (kind, times + 1 if kind == before else 1)
-        self.note(kind)
+        self.note(kind, spot)
 
     def cleared(self) -> None:
         self.note("zero_grad")

@@ -15,6 +15,7 @@ from sleuth.adapters.keras.hearing import Hearing
 from sleuth.adapters.keras.jax_hearing import Listened
 from sleuth.adapters.keras.patching import replaced
 from sleuth.adapters.keras.sides import quiet
+from sleuth.adapters.keras.watching.jax_asking import JaxAsking
 from sleuth.adapters.keras.watching.modes import ModeHearing
 from sleuth.adapters.keras.watching.record import Look
 
@@ -32,10 +33,12 @@ class JaxStep:
         self._calls: list[bool] = []  # of the model, while a step is traced: in training mode?
         self._differentiated = 0  # so often, in one step
         self._listened = Listened()
+        self._asking = JaxAsking(watching)
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        yield
+        with self._asking.listening():
+            yield
 
     def wake(self) -> None:
         """What is compiled is heard while it is traced."""

@@ -14,7 +14,7 @@ from keras.src.trainers.data_adapters.array_data_adapter import ArrayDataAdapter
 from sleuth.adapters.keras import backend
 from sleuth.adapters.keras.patching import replaced
 from sleuth.adapters.keras.places import Spot, line_now, located, made_at, spot_now
-from sleuth.adapters.keras.written import answer_line, given_line, method_line
+from sleuth.adapters.keras.written import answer_line, argument_line, given_line, method_line
 from sleuth.core.location import Location, locate
 from sleuth.core.observation import Call, Observation
 from sleuth.core.place import is_users
@@ -47,11 +47,17 @@ class Lines:
         self._reader = id(reader)
         place = source_line(reader)
         self._tell("batch", place)
-        self._tell("made-loader", place or (located(spot_now()) if isinstance(reader, ArrayDataAdapter) else None))
+        spot = spot_now() if isinstance(reader, ArrayDataAdapter) else None
+        self._tell("made-loader", place or located(spot))
+        self._tell("batch-size", place if spot is None else argument_line(spot, "batch_size"))
 
     def left_out(self, spot: Spot | None) -> None:
         """Some weights were never handed to the optimiser at this call."""
         self._tell("chosen-parameters", None if spot is None else given_line(spot, 1, "trainable_variables"))
+
+    def wired_in(self, spot: Spot) -> None:
+        """A layer acts there as in training, in whatever mode the model is called."""
+        self._tell("wired-in", located(spot))
 
     def _rating(self, plain: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
         def set_rate(optimiser: Any, rate: Any) -> None:

@@ -10,6 +10,7 @@ from keras.src.backend.common.symbolic_scope import in_symbolic_scope
 from sleuth.adapters.keras.anatomy import layers
 from sleuth.adapters.keras.families import family_of
 from sleuth.adapters.keras.patching import replaced
+from sleuth.adapters.keras.places import Spot, spot_now
 from sleuth.core.observation import Modes
 
 MODAL = ("dropout", "batchnorm")
@@ -24,6 +25,8 @@ class ModeHearing:
         self._modal: dict[int, tuple[str, str, Any]] = {}
         self._flags: dict[str, bool] = {}
         self._depth = 0
+        self._asked: bool | None = None  # the mode that the model is called in now
+        self.wired: Spot | None = None  # where a layer was told to act as in training, whatever the model is told
 
     @contextmanager
     def listening(self) -> Iterator[None]:
@@ -43,18 +46,20 @@ class ModeHearing:
                 return self._root(plain, layer, args, kwargs)
             if self._depth and id(layer) in self._modal:
                 self._flags[self._modal[id(layer)][0]] = _mode(kwargs)
+                if kwargs.get("training") and not self._asked:
+                    self.wired = spot_now()
             return plain(layer, *args, **kwargs)
 
         return call
 
     def _root(self, plain: Callable[..., Any], model: Any, args: Any, kwargs: Any) -> Any:
         self._depth, self._flags = 1, {}
+        mode = self._asked = kwargs.get("training", _context())
         try:
             output = plain(model, *args, **kwargs)
         finally:
             self._depth = 0
         # A model without such layers acts the same in both modes.
-        mode = kwargs.get("training", _context())
         self._called(bool(mode) if mode is not None else any(self._flags.values()) or not self._flags)
         return output
 

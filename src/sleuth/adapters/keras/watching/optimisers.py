@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from sleuth.adapters.keras import backend
-from sleuth.adapters.keras.places import Spot, compiled_at, made_at, spot_now
+from sleuth.adapters.keras.places import Spot, made_at, spot_now
+from sleuth.adapters.keras.written import compiled_with
 from sleuth.core.observation import Optimiser
 
 
@@ -61,7 +62,7 @@ class Optimisers:
             predecessor_steps=known[2][0] if known else 0,
             carried=any(carried for one, carried in self._carried if one is optimiser),
             passes=max(passes - known[3], 1) if known and passes else 0,
-            location=made_at(optimiser) or compiled_at(self._model),
+            location=made_at(optimiser) or compiled_with(self._model, "optimizer"),
         )
 
 

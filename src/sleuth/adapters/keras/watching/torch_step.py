@@ -14,6 +14,7 @@ from sleuth.adapters.keras import backend
 from sleuth.adapters.keras.describing import rate_of
 from sleuth.adapters.keras.hearing import Hearing
 from sleuth.adapters.keras.patching import replaced
+from sleuth.adapters.keras.watching.births import Births
 from sleuth.adapters.keras.watching.leftovers import Leftovers, has_values
 from sleuth.adapters.keras.watching.modes import ModeHearing
 from sleuth.adapters.keras.watching.record import Look
@@ -36,6 +37,7 @@ class TorchStep:
         self._own = 0.0
         self._compiled = False
         self._leftovers = Leftovers()
+        self._births = Births(watching.model, watching._waiting)
 
     @contextmanager
     def listening(self) -> Iterator[None]:
@@ -93,6 +95,9 @@ class TorchStep:
                 if not self._watching.calls.heard_backward and not self._leftovers.are_there:
                     self._watching.calls.nothing_left()
                 self._watching.calls.backward()
+            if self._births.look(loss):
+                self._listened.close()  # the pass that is heard is over, and another one begins
+                self._births.tell(self._watching.steps)
             return plain(loss, *args, **kwargs)
 
         return backward
@@ -190,12 +195,14 @@ class TorchStep:
             if awake:
                 watching.is_weighted |= _is_weighted(data)
             watching.fed(data[0])
-            steps = watching.steps
+            steps, self._births.data = watching.steps, data[0]
             try:
                 logs = plain(data)
             except BaseException as error:
                 watching.failed(error)
                 raise
+            finally:
+                self._births.data = None
             if self._compiled and watching.steps == steps:
                 watching.ended((), None, 0.0)
             return logs

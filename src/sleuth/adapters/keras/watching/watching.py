@@ -11,7 +11,7 @@ from typing import Any
 from sleuth.adapters.keras import backend, crash
 from sleuth.adapters.keras.anatomy import trainable
 from sleuth.adapters.keras.describing import describe, rate_of, settings
-from sleuth.adapters.keras.places import compiled_at, noted
+from sleuth.adapters.keras.places import Spot, noted
 from sleuth.adapters.keras.watching import entrances
 from sleuth.adapters.keras.watching.alarms import Alarms
 from sleuth.adapters.keras.watching.batches import Batches, Described
@@ -26,6 +26,7 @@ from sleuth.adapters.keras.watching.optimisers import Given, Optimisers
 from sleuth.adapters.keras.watching.pace import Pace, Vigil
 from sleuth.adapters.keras.watching.record import Look, Record
 from sleuth.adapters.keras.watching.waiting import Waiting
+from sleuth.adapters.keras.written import compiled_with
 from sleuth.core.adapter import Watching
 from sleuth.core.guard import Guard
 from sleuth.core.kept import Kept
@@ -176,11 +177,13 @@ class KerasWatching(Watching):
             self.wake()
             self.on_failure(error)
 
-    def called(self, modes: ModeHearing, *, training: bool, graph: bool) -> None:
-        """The model was."""
-        self.calls.forward(training=training, graph=graph)
+    def called(self, modes: ModeHearing, *, training: bool, graph: bool, spot: Spot | None = None) -> None:
+        """The model was; `spot`: not now, but from there."""
+        self.calls.forward(training=training, graph=graph, spot=spot)
         if graph:
             self._training = training
+        elif modes.wired is not None:
+            self.lines.wired_in(modes.wired)
         found = modes.latest(self.steps, root=training, graph=graph)
         if self._mode is None or replace(found, step=self._mode.step) != self._mode:
             self._mode = found
@@ -259,7 +262,7 @@ class KerasWatching(Watching):
         if told is not None:
             self._waiting.append(told)
         calls, counts = self.calls.stepped() if self.awake else ((), {})
-        compiled = None if look is None else compiled_at(self.model)
+        compiled = None if look is None else compiled_with(self.model, "loss")
         waited = {"step": seconds, **self._fed.taken()}
         return Record(self.steps, tuple(losses), self._lr, waited, look, compiled, calls, counts, lane, self._training, scale)
 
