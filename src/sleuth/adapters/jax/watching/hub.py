@@ -16,6 +16,7 @@ from sleuth.adapters.jax.watching.naming import users_line
 from sleuth.adapters.jax.watching.passing import Taken
 from sleuth.adapters.jax.watching.patches import Patches
 from sleuth.adapters.jax.watching.scanning import one_of
+from sleuth.core.location import Location
 from sleuth.core.observation import Call
 
 if TYPE_CHECKING:
@@ -73,6 +74,10 @@ class Hub:
             watcher.give_up(error)
         if self.discoverer is not None:
             self.discoverer.give_up(error)
+
+    def state_begun(self, place: Location) -> None:
+        for watcher in self.watchers:
+            watcher.begun.note(watcher.steps, place)
 
     def owner(self, part: Part, weights: list[Any] | None, optimiser: Any = None) -> "Watcher | None":
         for watcher in self.watchers:
@@ -161,7 +166,7 @@ class Hub:
             owner = self.owner(part, _weights(part, given), step.optimiser)
             if owner is not None and part.is_gradient:
                 owner.begin(part.lane, step.order[part])
-                place = users_line()
+                place = owner.called_at = users_line()
                 # The line that calls the step is the one that gives it its batch.
                 owner.tripwire.found += [Call(kind, owner.steps, place) for kind in ("step", "batch")]
             step.owners.append(owner)

@@ -13,8 +13,10 @@ from sleuth.adapters.jax.watching.naming import users_line
 from sleuth.adapters.jax.watching.pace import Pace
 from sleuth.adapters.jax.watching.passing import Passing
 from sleuth.adapters.jax.watching.record import Look, Measured, Record, Track
+from sleuth.adapters.jax.watching.states import Begun
 from sleuth.adapters.jax.watching.tripwire import Tripwire
 from sleuth.core.guard import Alarm, Guard
+from sleuth.core.location import Location
 from sleuth.core.observation import Call, Observation
 
 Shapes = Iterable[tuple[tuple[int, ...], str]]
@@ -41,6 +43,8 @@ class Watcher:
         self.passing: Passing | None = None  # what is kept for an examination after the end
         self.asked: Asked | None = None
         self.optimiser: Any = None  # whose updates are applied, where that was told
+        self.begun = Begun()  # states of optimisers
+        self.called_at: Location | None = None  # the line that calls the compiled step
         self.hears_updates = False
         self.taken = False  # the step takes the memory of its weights, so what became of them is not known
         self.said: list[str] = []
