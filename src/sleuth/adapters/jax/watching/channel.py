@@ -10,7 +10,8 @@ from sleuth.adapters.jax.watching import measuring
 from sleuth.adapters.jax.watching.inside import Story, Telling, spoken
 from sleuth.adapters.jax.watching.learned import Learned
 from sleuth.adapters.jax.watching.measuring import changes, measure
-from sleuth.adapters.jax.watching.naming import Path, is_weight, leaves_of, name_of, weight_places
+from sleuth.adapters.jax.watching.naming import Path, is_weight, leaves_of, name_of, users_line, weight_places
+from sleuth.core.location import Location
 
 GRADIENT, UPDATE = "gradient", "update"
 
@@ -38,6 +39,7 @@ class Part:
     loss: Path | None = None  # of the loss in what the step returns
     single: bool = False  # by one array alone, and not the first of several arguments: by its input, it may be
     times: int = 0  # rounds of the loop that it is taken in; 0: in none
+    place: Location | None = None  # the user's line that applies an update
 
     @property
     def is_gradient(self) -> bool:
@@ -111,14 +113,14 @@ class Collector:
 
     def update(self, lane: Lane, before: list[Any], after: list[Any]) -> None:
         if self._reaches(after):
-            self._heard.append(Heard(Part(UPDATE, lane), None, changes(before, after)))
+            self._heard.append(Heard(Part(UPDATE, lane, place=users_line()), None, changes(before, after)))
 
     def nested(self, channel: Channel, inner: tuple[Any, ...]) -> None:
         """`inner`: the losses that an inner step returned, as the user has them."""
         for part, values, loss in zip(channel.parts, channel.values, inner, strict=True):
             if not self._reaches(jax.tree_util.tree_leaves(values)):
                 continue
-            outer = Part(part.kind, part.lane, single=part.single, times=part.times)
+            outer = Part(part.kind, part.lane, single=part.single, times=part.times, place=part.place)
             raw = values[2] is None
             self._heard.append(Heard(outer, loss, list(values[1])) if raw else Heard(outer, loss, measured=values))
         if channel.story is not None and channel.telling is not None:
@@ -173,6 +175,8 @@ def lane_of(tree: Any) -> tuple[Lane, list[Any], list[bool]]:
     chosen = [is_weight(leaf) for _, leaf in flat]
     weights = [(path, leaf) for (path, leaf), wanted in zip(flat, chosen, strict=True) if wanted]
     names = tuple(name_of(path) for path, _ in weights)
+    if len({*names}) < len(names):  # of several models that have layers of the same names
+        names = tuple((*name_of(path[:1]), *name) for (path, _), name in zip(weights, names, strict=True))
     lane = Lane(names, tuple(tuple(w.shape) for _, w in weights), tuple(str(w.dtype) for _, w in weights))
     return lane, [leaf for _, leaf in weights], chosen
 

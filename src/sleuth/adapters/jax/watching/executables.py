@@ -73,6 +73,11 @@ class Compiled:
             raise AttributeError(name)
         return getattr(self.plain, name)
 
+    @property
+    def keeps_its_arguments(self) -> bool:
+        """What a step takes the memory of cannot be compared with what the next one is given."""
+        return all(self.options.get(word) in (None, (), []) for word in ("donate_argnums", "donate_argnames"))
+
     def __copy__(self) -> "Compiled":
         return self
 

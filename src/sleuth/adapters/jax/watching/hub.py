@@ -11,6 +11,7 @@ from sleuth.adapters.jax.watching.channel import GRADIENT, Channel, Lane, Part
 from sleuth.adapters.jax.watching.executables import Arguments, Compiled, leaf_at
 from sleuth.adapters.jax.watching.hearing import HEARING
 from sleuth.adapters.jax.watching.layer_places import inherit
+from sleuth.adapters.jax.watching.left_out import holding, left_out, updated_at
 from sleuth.adapters.jax.watching.measuring import measure_changes, measure_now
 from sleuth.adapters.jax.watching.naming import users_line
 from sleuth.adapters.jax.watching.passing import Taken
@@ -163,7 +164,12 @@ class Hub:
         step.owners = []
         for part in step.parts:  # in their order: an update belongs to whoever has the gradient
             inherit(_weights(part, step.first_given), _weights(part, given))
-            owner = self.owner(part, _weights(part, given), step.optimiser)
+            left = left_out(part, step.parts) if part.is_gradient and step.keeps_its_arguments else ()
+            optimiser = holding(step.optimiser, left) if left and step.optimiser else step.optimiser
+            owner = self.owner(part, _weights(part, given), optimiser)
+            if owner is not None and left and step.optimiser:
+                owner.optimiser = optimiser
+                owner.tripwire.found.append(Call("chosen-parameters", owner.steps, updated_at(step.parts)))
             if owner is not None and part.is_gradient:
                 owner.begin(part.lane, step.order[part])
                 place = owner.called_at = users_line()
