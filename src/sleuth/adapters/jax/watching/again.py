@@ -14,6 +14,7 @@ import numpy as np
 
 from sleuth.adapters.jax.arrays import to_numpy
 from sleuth.adapters.jax.bounds import Bounds
+from sleuth.adapters.jax.indicators import indicators, look
 from sleuth.adapters.jax.tape import Tape
 from sleuth.adapters.jax.watching.asking import Asked
 from sleuth.adapters.jax.watching.learned import Learned, is_batch
@@ -68,7 +69,9 @@ def _looked_up(learned: Learned, base: list[Any], batches: list[dict[int, np.nda
     tape = Tape(learned.closed)
     weights = {tape.inputs[place]: ".".join(name) for place, name in zip(learned.weights, learned.names, strict=True)}
     bounds = Bounds(tape, weights, [tape.inputs[place] for place in batches[0]], JIT)
-    yield from bounds.look([[found.get(place, value) for place, value in enumerate(base)] for found in batches])
+    given = [[found.get(place, value) for place, value in enumerate(base)] for found in batches]
+    yield from bounds.look(given)
+    yield from look(tape, indicators(tape, weights, [tape.inputs[place] for place in batches[0]]), given, JIT)
 
 
 def _base(source: Source, first: list[Any]) -> list[Any]:
