@@ -5,7 +5,7 @@ import io
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -21,8 +21,9 @@ from sleuth.adapters.jax.watching.learned import Learned, is_batch
 from sleuth.adapters.jax.watching.parting import Division, divided, from_output, to_output
 from sleuth.adapters.jax.watching.passing import Passing, Source
 from sleuth.adapters.jax.watching.second_form import JIT
+from sleuth.adapters.jax.watching.shifting import Cut, cut_apart
 from sleuth.core.errors import Unsupported
-from sleuth.core.kept import Kept, Passed
+from sleuth.core.kept import Group, Kept, Passed
 from sleuth.core.observation import OutOfRange
 from sleuth.core.subject import Parts, Subject
 
@@ -41,26 +42,33 @@ def kept(passing: Passing, optimiser: Any, asked: Asked | None = None) -> Kept |
         return None
     base = _base(source, first[1])
     batches = list(_batches(passing, source))
-    division = _division(source, batches[0][1] if batches else {}, base)
+    if not batches:
+        return None
+    learned, cuts = cut_apart(source.learned, tuple(batches[0][1]))
+    for cut in cuts:
+        base += cut.of(base[cut.whole])
+        for _, found in batches:
+            found.update(zip(cut.parts, cut.of(found[cut.whole]), strict=True))
+    division = _division(learned, batches[0][1], base)
     if division is None:
         return None
-    roles = Roles.of(division, source.learned)
+    roles = Roles.of(division, learned)
     train = [Passed(step, roles.parts(base, found)) for step, found in batches]
-    again = Again(source.learned, division, roles, base)
+    again = Again(learned, division, roles, base)
     reason = again.obstacle(_number(passing.first_loss), train[0].parts)
-    small = sum(np.size(base[i]) for i in source.learned.weights) <= SMALL
+    small = sum(np.size(base[i]) for i in learned.weights) <= SMALL
     if optimiser is None and not reason and (second := _second(passing, source)):
         optimiser = again.rate(second)
     loss, step = (None, None) if reason else (again.loss, None) if again.is_plain else (None, again.step)
     return Kept(
         Subject((again.apply, again.tree()), None, loss, optimiser, step=step),
         _of_one_size(train),
-        () if asked is None else asked.groups(train[0].parts),
+        () if asked is None else _asked(asked, train[0].parts, roles, cuts, batches[0][1]),
         fed_anew=passing.fed_anew,
         at_start=not reason,
         forbidden="" if small else "the model is too large to be called once more at the end",
         remarks=(reason,) if reason else (),
-        noted=() if reason else tuple(_looked_up(source.learned, base, [found for _, found in batches])),
+        noted=() if reason else tuple(_looked_up(learned, base, [found for _, found in batches])),
         batch_size=_samples(train[0]),
     )
 
@@ -107,8 +115,23 @@ def _batches(passing: Passing, source: Source) -> Iterator[tuple[int, dict[int, 
             yield held.step + t, {place: array[t] for place, array in zip(source.places, found, strict=True)}
 
 
-def _division(source: Source, batch: dict[int, np.ndarray], base: list[Any]) -> Division | None:
-    learned = source.learned
+def _asked(asked: Asked, like: Parts, roles: "Roles", cuts: Sequence[Cut], batch: dict[int, np.ndarray]) -> tuple[Group, ...]:
+    cut = next((c for c in cuts if {*roles.inputs, roles.target} <= {*c.parts}), None)
+    if cut is None:
+        return asked.groups(like)
+    whole = to_numpy(batch[cut.whole])
+    return tuple(
+        replace(group, batches=[Passed(p.step, _cut(cut, p.parts.inputs, roles)) for p in group.batches])
+        for group in asked.groups(Parts(whole, None, (whole,)))
+    )
+
+
+def _cut(cut: Cut, whole: Any, roles: "Roles") -> Parts:
+    made = dict(zip(cut.parts, cut.of(whole), strict=True))
+    return roles.parts([], made)
+
+
+def _division(learned: Learned, batch: dict[int, np.ndarray], base: list[Any]) -> Division | None:
     fixed = {place: value for place, value in learned.fixed.items() if is_batch(value)}
     found = {**fixed, **batch}
     size = Counter(n for a in found.values() for n in [a.shape[0]] * (2 if len(a.shape) > 1 else 1)).most_common(1)
@@ -134,9 +157,10 @@ class Roles:
         return cls((*division.inputs, *others), target)
 
     def parts(self, base: list[Any], found: dict[int, np.ndarray]) -> Parts:
-        arrays = [to_numpy(found.get(place, base[place])) for place in self.inputs]
+        arrays = [to_numpy(found[place] if place in found else base[place]) for place in self.inputs]
         inputs = arrays[0] if len(arrays) == 1 else tuple(arrays)
-        target = None if self.target is None else to_numpy(found.get(self.target, base[self.target]))
+        goal = self.target
+        target = None if goal is None else to_numpy(found[goal] if goal in found else base[goal])
         return Parts(inputs, target, (inputs, target))
 
 
