@@ -51,6 +51,38 @@ def never_carried(tx: Any) -> None:
             params, _, _ = step(params, state, x[rows], y[rows])
 
 
+def begun_in_the_step(tx: Any) -> None:
+    x, y = points()
+    params, rng = weights(1), np.random.default_rng(1)
+
+    @jax.jit
+    def step(params: Any, x: Any, y: Any) -> Any:
+        value, grads = jax.value_and_grad(pairs)(params, x, y)
+        updates, _ = tx.update(grads, tx.init(params), params)
+        return optax.apply_updates(params, updates), value
+
+    for _ in range(7):
+        for rows in rng.permutation(len(x)).reshape(-1, 48):
+            params, _ = step(params, x[rows], y[rows])
+
+
+def begun_before_a_scan(tx: Any) -> None:
+    x, y = points()
+    step = compiled(tx)
+
+    def one(carry: Any, batch: Any) -> Any:
+        params, state, value = step(*carry, *batch)
+        return (params, state), value
+
+    @jax.jit
+    def train(params: Any, xs: Any, ys: Any) -> Any:
+        return jax.lax.scan(one, (params, tx.init(params)), (xs, ys))
+
+    params = weights(1)
+    for _ in range(3):  # three trainings
+        train(params, x.reshape(20, 48, -1), y.reshape(20, 48))
+
+
 def rebuilt(training: Any) -> list[Finding]:
     report = looked_back(lambda: training(optax.adam(3e-3)), probes=())
     return [culprit.finding for culprit in report.culprits if culprit.finding.name == "optimiser-rebuilt"]
@@ -60,6 +92,7 @@ def rebuilt(training: Any) -> list[Finding]:
     ("training", "line"),
     [
         (begun_every_epoch, "state = tx.init(params)"),
+        (begun_in_the_step, "updates, _ = tx.update(grads, tx.init(params), params)"),
         (never_carried, "params, _, _ = step(params, state, x[rows], y[rows])"),
     ],
 )
@@ -69,8 +102,14 @@ def test_a_state_that_is_lost_is_named_with_the_line_that_loses_it(training: Any
     assert found.location.text == line
 
 
-def test_a_state_that_is_carried_on_is_left_alone() -> None:
-    assert not rebuilt(carried)
+@pytest.mark.parametrize("training", [carried, begun_before_a_scan])
+def test_a_state_that_is_carried_on_is_left_alone(training: Any) -> None:
+    assert not rebuilt(training)
+
+
+def test_an_optimiser_that_remembers_nothing_may_begin_wherever_it_likes() -> None:
+    report = looked_back(lambda: begun_in_the_step(optax.sgd(0.01)), probes=())
+    assert "optimiser-rebuilt" not in [culprit.finding.name for culprit in report.culprits]
 
 
 def test_an_optimiser_without_a_state_has_the_line_that_makes_it() -> None:

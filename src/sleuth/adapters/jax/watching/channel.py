@@ -94,6 +94,7 @@ class Collector:
         self._told: tuple[Story, Telling] | None = None
         self._learned: tuple[Learned, list[Any]] | None = None
         self.optimiser: Any = None  # whose updates are applied
+        self.begun: tuple[Any, Location] | None = None  # the update function of an optimiser whose state begins inside, and where
         self.out_of_reach = 0
 
     def gradient(self, lane: Lane, weights: list[Any], loss: Any, gradients: list[Any], *, single: bool) -> None:

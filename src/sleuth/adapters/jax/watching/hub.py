@@ -76,7 +76,10 @@ class Hub:
         if self.discoverer is not None:
             self.discoverer.give_up(error)
 
-    def state_begun(self, place: Location) -> None:
+    def state_begun(self, optimiser: Any, place: Location) -> None:
+        if HEARING.collector is not None:
+            HEARING.collector.begun = (optimiser.update, place)
+            return
         for watcher in self.watchers:
             watcher.begun.note(watcher.steps, place)
 
@@ -176,6 +179,9 @@ class Hub:
                 # The line that calls the step is the one that gives it its batch.
                 owner.tripwire.found += [Call(kind, owner.steps, place) for kind in ("step", "batch")]
             step.owners.append(owner)
+        steps = [(owner, part) for owner, part in zip(step.owners, step.parts, strict=True) if part.is_gradient]
+        if len(steps) == 1 and steps[0][0] is not None and not steps[0][1].times:
+            steps[0][0].begins_inside = step.begun
         if step.first is not None:  # it was called before anything was known of it
             first, step.first = step.first, None
             before, step.first_given = step.first_given, None

@@ -40,6 +40,11 @@ class Restarts:
         self._first = loss if self._first is None else self._first
         self._last = loss if loss is not None else self._last
 
+    def inside(self, step: int, place: Location, parameters: int, loss: float | None) -> Iterator[Observation]:
+        """A step that begins its state itself, whatever came before."""
+        self.called_at = place
+        yield from self.met(step, 0, parameters, loss)
+
     def _anew(self, step: int, parameters: int, steps: int, place: Location | None, *, rewritten: bool) -> Optimiser:
         self._number += 1
         return Optimiser(

@@ -31,14 +31,14 @@ class Begun:
         return next((place for steps, place in reversed([*self._known]) if steps <= step), None)
 
 
-def make_field(plain: Any, told: Callable[[Location], None]) -> property:
+def make_field(plain: Any, told: Callable[[Any, Location], None]) -> property:
     """`plain`: the field as it is."""
 
     def init(optimiser: Any) -> Any:
         with suppress(Exception):  # in the middle of the user's code: nothing of ours may come through
             reader = str(sys._getframe(1).f_globals.get("__name__", ""))
             if reader.split(".")[0] not in PASSING and (place := users_line()) is not None:
-                told(place)
+                told(optimiser, place)
         return plain.__get__(optimiser, type(optimiser))
 
     return property(init)

@@ -45,6 +45,7 @@ class Watcher:
         self.optimiser: Any = None  # whose updates are applied, where that was told
         self.begun = Begun()  # states of optimisers
         self.called_at: Location | None = None  # the line that calls the compiled step
+        self.begins_inside: Location | None = None  # where that begins the state of its optimiser, at every call
         self.hears_updates = False
         self.taken = False  # the step takes the memory of its weights, so what became of them is not known
         self.said: list[str] = []
