@@ -94,11 +94,14 @@ class Collector:
         self._told: tuple[Story, Telling] | None = None
         self._learned: tuple[Learned, list[Any]] | None = None
         self.optimiser: Any = None  # whose updates are applied
+        self.taken_at: Location | None = None  # the line that takes the first gradient
+        self.asked_at: Location | None = None  # the line that asks an optimiser for updates
         self.begun: tuple[Any, Location] | None = None  # the update function of an optimiser whose state begins inside, and where
         self.out_of_reach = 0
 
     def gradient(self, lane: Lane, weights: list[Any], loss: Any, gradients: list[Any], *, single: bool) -> None:
         if self._reaches([loss, *gradients]):
+            self.taken_at = self.taken_at or users_line()
             part = Part(GRADIENT, lane, weight_places(lane.names, weights, self._inputs), single=single)
             self._heard.append(Heard(part, loss, [*gradients, *weights]))
 

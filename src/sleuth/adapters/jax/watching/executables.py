@@ -54,6 +54,7 @@ class Compiled:
         self.first: Any = None  # what its first call returned, until somebody wants to know
         self.first_given: Arguments | None = None  # and what it was given
         self.optimiser: Any = None  # whose updates it applies, where that was told
+        self.backward: Location | None = None  # the line that does something with its gradient, or else takes it
         self.begun: Location | None = None  # where it begins the state of that optimiser anew, at every call
         self._forms: dict[Any, SecondForm] = {}
         self._dynamic: tuple[bool, ...] = ()
@@ -189,6 +190,7 @@ class Compiled:
             try:
                 output = fun(*args, **kwargs)
                 self.optimiser = collector.optimiser or self.optimiser
+                self.backward = collector.asked_at or collector.taken_at
                 if collector.begun is not None and collector.begun[0] is getattr(self.optimiser, "update", None):
                     self.begun = collector.begun[1]
                 return output, collector.channel(output, here=measuring.on_host())

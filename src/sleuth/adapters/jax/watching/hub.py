@@ -1,7 +1,7 @@
 """Between JAX and whoever listens: decides for each call of a compiled function which of its two executables runs."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -178,6 +178,7 @@ class Hub:
                 place = owner.called_at = users_line()
                 # The line that calls the step is the one that gives it its batch.
                 owner.tripwire.found += [Call(kind, owner.steps, place) for kind in ("step", "batch")]
+                owner.tripwire.found.append(Call("backward", owner.steps, step.backward))
             step.owners.append(owner)
         steps = [(owner, part) for owner, part in zip(step.owners, step.parts, strict=True) if part.is_gradient]
         if len(steps) == 1 and steps[0][0] is not None and not steps[0][1].times:
@@ -215,6 +216,7 @@ class Hub:
                 loss, *measured = (None, None) if channel is None else channel.values[number]
                 if not part.is_gradient:
                     owner.update(part.lane, tuple(measured) if channel is not None else None)
+                    owner.returned(part.lane, partial(_weights, _gradient_of(step.parts, part), given))
                     continue
                 if channel is None and part.loss is not None:
                     loss = leaf_at(output, part.loss)
@@ -271,6 +273,10 @@ class Hub:
         """After what is computed at once: where the user asked for it, something of ours may raise here."""
         for watcher in list(self.watchers):
             watcher.speak_up()
+
+
+def _gradient_of(parts: Sequence[Part], update: Part) -> Part:
+    return next((part for part in parts if part.is_gradient and part.lane.shapes == update.lane.shapes), update)
 
 
 def _weights(part: Part, given: Arguments | None) -> list[Any] | None:

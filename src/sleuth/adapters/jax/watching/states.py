@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from sleuth.adapters.jax.watching.hearing import HEARING
 from sleuth.adapters.jax.watching.naming import users_line
 from sleuth.core.location import Location
 
@@ -29,6 +30,20 @@ class Begun:
     def before(self, step: int) -> Location | None:
         """The last one before this step was taken."""
         return next((place for steps, place in reversed([*self._known]) if steps <= step), None)
+
+
+def make_traced_field(plain: Any) -> property:
+    """Noted while a step is traced, and at no other time: an optimiser is asked at every step."""
+
+    def update(optimiser: Any) -> Any:
+        if HEARING.collector is not None:
+            with suppress(Exception):
+                reader = str(sys._getframe(1).f_globals.get("__name__", ""))
+                if reader.split(".")[0] not in PASSING:
+                    HEARING.collector.asked_at = users_line()
+        return plain.__get__(optimiser, type(optimiser))
+
+    return property(update)
 
 
 def make_field(plain: Any, told: Callable[[Any, Location], None]) -> property:

@@ -137,6 +137,12 @@ class Watcher:
             self._located = True
             self.tripwire.found.append(Call("update", self.steps, users_line()))
 
+    def returned(self, lane: Lane, weights: Callable[[], list[Any] | None]) -> None:
+        """New weights, by a compiled step that was given these."""
+        track = self._track(lane)
+        if track is not None and not track.discarded.kept and (before := weights()) is not None:
+            self.updated(lane, before)
+
     def called(self, arguments: Any) -> None:
         """A compiled function that takes no gradient: with the model among its arguments it is a validation."""
         if self.asked is not None and self._tracks:
