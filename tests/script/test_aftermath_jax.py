@@ -170,3 +170,20 @@ def test_a_scan_over_batches_is_left_alone() -> None:
     report = looked_back(by_scan)
     assert report.steps == 120
     assert names(report) == []
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_step_by_hand_that_climbs_is_named(sign: int) -> None:
+    def training() -> None:
+        (x, y), params, rng = points(), weights(1), np.random.default_rng(1)
+
+        @jax.jit
+        def step(params: Any, x: Any, y: Any) -> Any:
+            value, grads = jax.value_and_grad(pairs)(params, x, y)
+            return jax.tree.map(lambda p, g: p + sign * 0.01 * g, params, grads), value
+
+        for rows in rng.permutation(len(x)).reshape(-1, 32):
+            params, _ = step(params, x[rows], y[rows])
+
+    report = looked_back(training)
+    assert ("optimiser-setting-odd" in names(report)) is (sign > 0)

@@ -32,6 +32,8 @@ LARGEST_EPSILON = 1.0
         "loss-oscillates",
         "loss-not-finite",
         "exploding-gradients",
+        "weights-grow",
+        "predicts-one-class",
         "learning-rate-too-high",
         "learning-rate-too-low",
         "learns-without-input",

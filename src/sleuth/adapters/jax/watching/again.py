@@ -58,7 +58,8 @@ def kept(passing: Passing, optimiser: Any, asked: Asked | None = None) -> Kept |
     reason = again.obstacle(_number(passing.first_loss), train[0].parts)
     small = sum(np.size(base[i]) for i in learned.weights) <= SMALL
     if optimiser is None and not reason and (second := _second(passing, source)):
-        optimiser = again.rate(second)
+        # What is to become large, a likelihood or a reward, is climbed on purpose; a loss of answers and targets above zero is not.
+        optimiser = again.rate(second, climbs=again.is_plain and (_number(passing.first_loss) or 0.0) > 0)
     loss, step = (None, None) if reason else (again.loss, None) if again.is_plain else (None, again.step)
     return Kept(
         Subject((again.apply, again.tree()), None, loss, optimiser, step=step),
@@ -219,8 +220,8 @@ class Again:
             given[self._roles.target] = _tiled(target, tuple(self._base[self._roles.target].shape))
         return given
 
-    def rate(self, after: list[Any]) -> float | None:
-        """Of plain descent, if that is what made the second step's weights of the first's."""
+    def rate(self, after: list[Any], *, climbs: bool = False) -> float | None:
+        """Of plain descent, if that is what made the second step's weights of the first's; `climbs`: or of the reverse."""
         weights = self._learned.weights
         before = [self._base[i] for i in weights]
 
@@ -234,7 +235,7 @@ class Again:
         moved = np.concatenate([np.ravel(to_numpy(a) - to_numpy(b)) for a, b in zip(after, before, strict=True)])
         rate = -float(moved @ gradient) / max(float(gradient @ gradient), float(np.finfo(np.float32).tiny))
         rest = np.linalg.norm(moved + rate * gradient)
-        return rate if rate > 0 and rest <= PLAIN * np.linalg.norm(moved) else None
+        return rate if (rate > 0 or (climbs and rate < 0)) and rest <= PLAIN * np.linalg.norm(moved) else None
 
     def obstacle(self, first: float | None, parts: Parts) -> str:
         """Why experiments with what was put together would tell of another training."""
