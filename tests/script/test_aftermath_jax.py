@@ -187,3 +187,33 @@ def test_a_step_by_hand_that_climbs_is_named(sign: int) -> None:
 
     report = looked_back(training)
     assert ("optimiser-setting-odd" in names(report)) is (sign > 0)
+
+
+def by_scans_in_a_scan() -> None:
+    x, y = points()
+    tx = optax.adam(3e-3)
+
+    def one(carry: Any, batch: Any) -> Any:
+        params, state = carry
+        value, grads = jax.value_and_grad(pairs)(params, *batch)
+        updates, state = tx.update(grads, state, params)
+        return (optax.apply_updates(params, updates), state), value
+
+    def epoch(carry: Any, key: Any) -> Any:
+        rows = jax.random.permutation(key, len(x)).reshape(30, 32)
+        return jax.lax.scan(one, carry, (jnp.asarray(x)[rows], jnp.asarray(y)[rows]))
+
+    @jax.jit
+    def train(params: Any, state: Any, key: Any) -> Any:
+        return jax.lax.scan(epoch, (params, state), jax.random.split(key, 4))
+
+    params = weights(1)
+    state = tx.init(params)
+    for number in range(2):
+        (params, state), _ = train(params, state, jax.random.key(number))
+
+
+def test_every_round_of_a_scan_inside_a_scan_is_a_step() -> None:
+    report = looked_back(by_scans_in_a_scan)
+    assert (report.steps, names(report)) == (240, [])
+    assert "labels-misaligned" in report.clear

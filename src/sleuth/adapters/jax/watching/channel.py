@@ -134,14 +134,16 @@ class Collector:
 
     def scanned(self, channel: Channel, losses: tuple[Any, ...]) -> None:
         """Of a loop, whose rounds stand along the first axis of everything. `losses`: as the user has them."""
+        within = any(part.times for part in channel.parts)
         for part, values, loss in zip(channel.parts, channel.values, losses, strict=True):
+            values = tuple(_in_a_row(value) if part.times else value for value in values)
             known = [value for value in values if value is not None]
             if known and self._reaches(known):
                 places = weight_places(part.lane.names, _like(part.lane), self._inputs) if part.kind == GRADIENT else ()
                 outer = replace(part, places=places, times=int(known[0].shape[0]))
                 self._heard.append(Heard(outer, loss if loss is not None else values[0], measured=values))
         if channel.learned is not None:
-            self.learn((channel.learned, list(channel.passed)))
+            self.learn((channel.learned, [_in_a_row(array) if within else array for array in channel.passed]))
 
     def channel(self, output: Any, *, here: bool) -> Channel:
         """`here`: the arrays are returned as they are, and measured on the host."""
@@ -171,6 +173,11 @@ class Collector:
         reached = all(trace is self._trace for trace in within)
         self.out_of_reach += not reached
         return reached
+
+
+def _in_a_row(rounds: Any) -> Any:
+    """Of a loop inside a loop."""
+    return None if rounds is None else rounds.reshape(-1, *rounds.shape[2:])
 
 
 def lane_of(tree: Any) -> tuple[Lane, list[Any], list[bool]]:

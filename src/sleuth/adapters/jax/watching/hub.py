@@ -242,9 +242,9 @@ class Hub:
             if channel is None and part.loss is not None:
                 loss = leaf_at(output, part.loss)
             owner.rounds = rounds
-            owner.gradient(part.lane, one_of(loss, at), look, lambda: None)
+            owner.gradient(part.lane, one_of(loss, at, scalar=True), look, lambda: None)
             if at == rounds - 1:
-                owner.remember(one_of(loss, at), step, given)
+                owner.remember(one_of(loss, at, scalar=True), step, given)
 
     # What is computed at once, without a compiled step around it.
 
