@@ -1,6 +1,7 @@
 """Between JAX and whoever listens: decides for each call of a compiled function which of its two executables runs."""
 
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
@@ -31,6 +32,9 @@ COMBINED = (
 # Frames are searched for the optimiser of updates that are applied at once, and only so often. A gradient that is compiled is
 # known from its second call on.
 FIRST_STEPS = 4
+# Functions that have been called once, and may be whole trainings: only the last of them are kept in mind.
+MOST_SINGLE = 4
+SHORT_SECONDS = 15.0
 
 
 class Discoverer(Protocol):
@@ -44,6 +48,7 @@ class Hub:
         self.watchers: list[Watcher] = []
         self.discoverer: Discoverer | None = None
         self._patches = Patches(self)
+        self._once: deque[tuple[float, Compiled]] = deque(maxlen=MOST_SINGLE)  # called for the first time, and when
 
     def join(self, watcher: "Watcher") -> None:
         self.watchers.append(watcher)
@@ -60,6 +65,7 @@ class Hub:
     def forget(self) -> None:
         """In a child made by fork: nobody drains there."""
         self.watchers, self.discoverer = [], None
+        self._once.clear()
         self._arrange()
 
     def _arrange(self) -> None:
@@ -115,7 +121,23 @@ class Hub:
         step.first_given = (args, kwargs) if step.has_parts else None
         if not step.has_parts:
             self._called(args, kwargs)
+        else:
+            self._once.append((time.perf_counter(), step))
         return output
+
+    def hear_single_calls(self) -> None:
+        """At the end of a script. A function that was called once may have been the whole training, where a loop is inside it."""
+        waiting, self._once = list(self._once), deque(maxlen=MOST_SINGLE)
+        for called, step in waiting:
+            given = step.first_given
+            if step.first is None or given is None:  # it was called again
+                continue
+            try:
+                if (step.parts or step.is_ready(given)) and any(part.times for part in step.parts):
+                    # To look at it is to train once more.
+                    self._find_owners(step, given, looks=time.perf_counter() - called <= SHORT_SECONDS)
+            except Exception as error:
+                self.failed(error)
 
     def _called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         try:
@@ -163,7 +185,7 @@ class Hub:
             self.failed(error)
             return False
 
-    def _find_owners(self, step: Compiled, given: Arguments) -> None:
+    def _find_owners(self, step: Compiled, given: Arguments, *, looks: bool = True) -> None:
         step.owners = []
         for part in step.parts:  # in their order: an update belongs to whoever has the gradient
             inherit(_weights(part, step.first_given), _weights(part, given))
@@ -187,7 +209,7 @@ class Hub:
             first, step.first = step.first, None
             before, step.first_given = step.first_given, None
             self._keep(step, before)
-            due = any(owner is not None and owner.pace.looks_at(0) for owner in step.owners)
+            due = looks and any(owner is not None and owner.pace.looks_at(0) for owner in step.owners)
             channel = step.looked_back(before) if due and before is not None else None
             self._note(step, before if channel is not None else None, first, channel)
 
