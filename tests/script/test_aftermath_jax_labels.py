@@ -1,4 +1,4 @@
-"""Classes that nothing in the model stands for: JAX makes an empty row of them, or reads the nearest, and `sleuth run` says it."""
+"""Classes that nothing in the model stands for: JAX makes an empty row of them, or reads the nearest; `sleuth run` says it."""
 
 from collections.abc import Callable
 from typing import Any

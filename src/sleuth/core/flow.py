@@ -96,14 +96,16 @@ def torn(flow: Flow, samples: int) -> Operation | None:
         if operation.family == "input" or behind:
             if operation.shape[:1] == (samples,):
                 first.add(index)
-            elif operation.family == "reshape" and len(behind) == 1 and operation.axes is not None:
-                if _tears(flow.operations[behind[0]].shape, operation.shape, operation.axes):
-                    return operation
+            elif len(behind) == 1 and _tears(flow.operations[behind[0]].shape, operation):
+                return operation
     return None
 
 
-def _tears(before: Sequence[int], after: Sequence[int], axes: Axes) -> bool:
+def _tears(before: Sequence[int], operation: Operation) -> bool:
     """Does an axis that begins with the first one no longer end where one of its entries does?"""
+    if operation.family != "reshape" or operation.axes is None:
+        return False
+    after, axes = operation.shape, operation.axes
     joined = next((sources for sources in axes if 0 in sources), ())
     if not joined or joined[0] != 0 or len(joined) < 2:  # gone, or moved as a whole
         return False

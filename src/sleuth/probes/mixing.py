@@ -33,9 +33,7 @@ class Layout:
         return first.reshape(samples, -1)
 
 
-def mixing(
-    rerun: Rerun, base: Outputs, samples: int, *, of_one_size: bool = False
-) -> tuple[float, float, int, bool | None]:
+def mixing(rerun: Rerun, base: Outputs, samples: int, *, of_one_size: bool = False) -> tuple[float, float, int, bool | None]:
     """(change of the exchanged sample, largest change of another, how many moved, does reordering only reorder)."""
     given = input_arrays(rerun.lab, rerun.batch.inputs)
     odd = next((p for p, v in given.items() if v.ndim and v.shape[0] != samples), None)

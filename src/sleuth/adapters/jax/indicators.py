@@ -1,4 +1,4 @@
-"""Labels that no column of a one-hot code stands for: the row is empty, the loss of that sample is nothing, and nobody says so."""
+"""Labels that no column of a one-hot code stands for: the row is empty, the sample counts for nothing, and nobody says so."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass

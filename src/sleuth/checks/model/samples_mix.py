@@ -67,7 +67,8 @@ def samples_mix(seen: Seen, *, mixed: float = MIXED) -> Iterator[Evidence | NotE
         where=suspect.path if suspect else None,
         location=cut.location if cut is not None and suspect is None else None,
         summary=f"exchanging one sample moves the outputs of {found.mixed_samples} of the {found.samples - 1} others, "
-        f"by up to {found.mixing:.2g} of their spread" + (_torn(cut, flow) if cut is not None else _blame(suspect)),
+        f"by up to {found.mixing:.2g} of their spread"
+        + (_torn(cut, flow) if cut is not None and flow is not None else _blame(suspect)),
         numbers={"mixing": found.mixing, "mixed_samples": found.mixed_samples, "own": found.own_input, "samples": found.samples},
         fix=_batch_first(suspect, layers) if suspect else None,
         confidence=Confidence.CERTAIN if not found.equivariant else Confidence.LIKELY,

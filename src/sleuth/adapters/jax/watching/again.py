@@ -58,7 +58,7 @@ def kept(passing: Passing, optimiser: Any, asked: Asked | None = None) -> Kept |
     reason = again.obstacle(_number(passing.first_loss), train[0].parts)
     small = sum(np.size(base[i]) for i in learned.weights) <= SMALL
     if optimiser is None and not reason and (second := _second(passing, source)):
-        # What is to become large, a likelihood or a reward, is climbed on purpose; a loss of answers and targets above zero is not.
+        # A likelihood or a reward is climbed on purpose; a loss of answers and targets that is above zero is not.
         optimiser = again.rate(second, climbs=again.is_plain and (_number(passing.first_loss) or 0.0) > 0)
     loss, step = (None, None) if reason else (again.loss, None) if again.is_plain else (None, again.step)
     return Kept(

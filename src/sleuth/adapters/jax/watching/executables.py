@@ -18,6 +18,7 @@ from sleuth.adapters.jax.watching.second_form import JIT, SecondForm, second_for
 
 if TYPE_CHECKING:
     from sleuth.adapters.jax.watching.watcher import Watcher
+    from sleuth.core.location import Location
 
 # Batches of another shape come once an epoch: nothing is compiled for them unless they stay.
 PATIENCE = 8

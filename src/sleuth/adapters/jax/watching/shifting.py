@@ -38,7 +38,7 @@ class Cut:
 
 
 def cut_apart(learned: Learned, data: Sequence[int]) -> tuple[Learned, tuple[Cut, ...]]:
-    """The function as one of the parts as well, wherever an array of the batch is used by several of its parts and no other way."""
+    """The function as one of the parts as well, wherever an array of the batch is used by its parts alone."""
     jaxpr = learned.closed.jaxpr
     cuts: list[Cut] = []
     inputs, gone = list(jaxpr.invars), set()

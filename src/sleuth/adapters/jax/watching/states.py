@@ -1,7 +1,7 @@
 """From which of the user's lines a state of an optimiser of optax is begun.
 
-Such an optimiser is a named tuple of functions, and a state is what its `init` returns: that field is listened to on the class, so
-that nothing is hung on the user's own."""
+Such an optimiser is a named tuple of functions, and a state is what its `init` returns: that field is listened to on the class,
+so that nothing is hung on the user's own."""
 
 import sys
 from collections import deque

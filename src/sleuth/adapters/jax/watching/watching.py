@@ -196,7 +196,9 @@ class JaxWatching(Watching):
             if isinstance(observation, Step) and look is not None and look.count is not None:
                 parameters, self._restarts.called_at = len(record.lane.names), self.watcher.called_at
                 yield from self._restarts.met(record.step, int(np.asarray(look.count)), parameters, observation.loss)
-            elif isinstance(observation, Step) and look is not None and self._remembers and self.watcher.begins_inside is not None:
+            elif (
+                isinstance(observation, Step) and look is not None and self._remembers and self.watcher.begins_inside is not None
+            ):
                 place, parameters = self.watcher.begins_inside, len(record.lane.names)
                 yield from self._restarts.inside(record.step, place, parameters, observation.loss)
         if look is not None:
