@@ -5,7 +5,7 @@ import io
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import redirect_stdout
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -21,9 +21,9 @@ from sleuth.adapters.jax.watching.learned import Learned, is_batch
 from sleuth.adapters.jax.watching.parting import Division, divided, from_output, to_output
 from sleuth.adapters.jax.watching.passing import Passing, Source
 from sleuth.adapters.jax.watching.second_form import JIT
-from sleuth.adapters.jax.watching.shifting import Cut, cut_apart
+from sleuth.adapters.jax.watching.shifting import cut_apart
 from sleuth.core.errors import Unsupported
-from sleuth.core.kept import Group, Kept, Passed
+from sleuth.core.kept import Kept, Passed
 from sleuth.core.observation import OutOfRange
 from sleuth.core.subject import Parts, Subject
 
@@ -64,7 +64,8 @@ def kept(passing: Passing, optimiser: Any, asked: Asked | None = None) -> Kept |
     return Kept(
         Subject((again.apply, again.tree()), None, loss, optimiser, step=step),
         _of_one_size(train),
-        () if asked is None else _asked(asked, train[0].parts, roles, cuts, batches[0][1]),
+        # Samples that differ in their last element alone have equal inputs here: they must not be compared with validation.
+        () if asked is None or cuts else asked.groups(train[0].parts),
         fed_anew=passing.fed_anew,
         at_start=not reason,
         forbidden="" if small else "the model is too large to be called once more at the end",
@@ -114,22 +115,6 @@ def _batches(passing: Passing, source: Source) -> Iterator[tuple[int, dict[int, 
             continue
         for t in range(source.times):
             yield held.step + t, {place: array[t] for place, array in zip(source.places, found, strict=True)}
-
-
-def _asked(asked: Asked, like: Parts, roles: "Roles", cuts: Sequence[Cut], batch: dict[int, np.ndarray]) -> tuple[Group, ...]:
-    cut = next((c for c in cuts if {*roles.inputs, roles.target} <= {*c.parts}), None)
-    if cut is None:
-        return asked.groups(like)
-    whole = to_numpy(batch[cut.whole])
-    return tuple(
-        replace(group, batches=[Passed(p.step, _cut(cut, p.parts.inputs, roles)) for p in group.batches])
-        for group in asked.groups(Parts(whole, None, (whole,)))
-    )
-
-
-def _cut(cut: Cut, whole: Any, roles: "Roles") -> Parts:
-    made = dict(zip(cut.parts, cut.of(whole), strict=True))
-    return roles.parts([], made)
 
 
 def _division(learned: Learned, batch: dict[int, np.ndarray], base: list[Any]) -> Division | None:
