@@ -9,7 +9,7 @@ from sleuth.core.adapter import Adapter, Emit, Steps
 from sleuth.core.clock import shared_clock
 from sleuth.core.errors import Unsupported
 from sleuth.core.kept import Kept
-from sleuth.core.observation import Absent, Batch, Failure, Frame, Observation, Split, Step
+from sleuth.core.observation import Absent, Batch, Failure, Frame, Observation, Settings, Split, Step
 from sleuth.core.stage import Stage
 from sleuth.core.subject import Subject
 from sleuth.core.trial import Alignment, Connection, Overlap
@@ -132,6 +132,8 @@ class Aftermath:
                 return
             case Connection():
                 self._by_hand, new = observation.custom, not self._was_seen(Connection)
+            case Settings() if observation.lr is not None and observation.lr < 0:
+                new = True  # read off the first two steps: what was written by hand has no settings of its own
             case Frame():
                 new = False
             case Failure() if self._was_seen(Step):

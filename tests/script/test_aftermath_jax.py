@@ -170,3 +170,52 @@ def test_a_scan_over_batches_is_left_alone() -> None:
     report = looked_back(by_scan)
     assert report.steps == 120
     assert names(report) == []
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_step_by_hand_that_climbs_is_named(sign: int) -> None:
+    def training() -> None:
+        (x, y), params, rng = points(), weights(1), np.random.default_rng(1)
+
+        @jax.jit
+        def step(params: Any, x: Any, y: Any) -> Any:
+            value, grads = jax.value_and_grad(pairs)(params, x, y)
+            return jax.tree.map(lambda p, g: p + sign * 0.01 * g, params, grads), value
+
+        for rows in rng.permutation(len(x)).reshape(-1, 32):
+            params, _ = step(params, x[rows], y[rows])
+
+    report = looked_back(training)
+    assert ("optimiser-setting-odd" in names(report)) is (sign > 0)
+
+
+def by_scans_in_a_scan(times: int) -> None:
+    x, y = points()
+    tx = optax.adam(3e-3)
+
+    def one(carry: Any, batch: Any) -> Any:
+        params, state = carry
+        value, grads = jax.value_and_grad(pairs)(params, *batch)
+        updates, state = tx.update(grads, state, params)
+        return (optax.apply_updates(params, updates), state), value
+
+    def epoch(carry: Any, key: Any) -> Any:
+        rows = jax.random.permutation(key, len(x)).reshape(30, 32)
+        return jax.lax.scan(one, carry, (jnp.asarray(x)[rows], jnp.asarray(y)[rows]))
+
+    @jax.jit
+    def train(params: Any, state: Any, key: Any) -> Any:
+        return jax.lax.scan(epoch, (params, state), jax.random.split(key, 4))
+
+    params = weights(1)
+    state = tx.init(params)
+    for number in range(times):
+        (params, state), _ = train(params, state, jax.random.key(number))
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_every_round_of_a_scan_inside_a_scan_is_a_step(times: int) -> None:
+    """A whole training may be one call."""
+    report = looked_back(lambda: by_scans_in_a_scan(times))
+    assert (report.steps, names(report)) == (120 * times, [])
+    assert "labels-misaligned" in report.clear

@@ -43,3 +43,32 @@ def test_new_weights_that_are_kept_at_times_are_steps(keep: Keep, compile: bool)
     report = trained(keep, compile=compile)
     assert not report.culprits
     assert "missing-step" in report.clear
+
+
+def compiled_as_a_whole(*, applied: bool, kept: bool, steps: int = 60) -> Report:
+    params, tx = parameters([64, 24, 10]), optax.adam(3e-3)
+    state = tx.init(params)
+    with sleuth.watch(params, directory=None, quiet=True) as w:
+
+        @jax.jit
+        def step(params: Any, state: Any, x: Any, y: Any) -> Any:
+            gradients = jax.grad(lambda p: cross_entropy(forward(p, x), y))(params)
+            updates, state = tx.update(gradients, state, params)  # asked
+            return optax.apply_updates(params, updates) if applied else params, state
+
+        for x, y in batches(steps):
+            new, state = step(params, state, x, y)  # called
+            params = new if kept else params
+    return w.report()
+
+
+@pytest.mark.parametrize(("applied", "line"), [(True, "# called"), (False, "# asked")])
+def test_a_compiled_step_whose_weights_go_nowhere_is_a_missing_step_with_its_line(applied: bool, line: str) -> None:
+    (culprit,) = compiled_as_a_whole(applied=applied, kept=not applied).culprits
+    assert culprit.finding.name == "missing-step"
+    assert culprit.finding.location is not None
+    assert culprit.finding.location.text.endswith(line)
+
+
+def test_a_compiled_step_whose_weights_are_kept_is_left_alone() -> None:
+    assert not compiled_as_a_whole(applied=True, kept=True).culprits

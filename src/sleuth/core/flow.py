@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 from sleuth.core.trial import Flow, Operation
 
@@ -85,6 +86,32 @@ def reshaped(before: Sequence[int], after: Sequence[int]) -> Axes | None:
                 return None
         axes += [tuple(range(first, i))] * (j - start)
     return tuple(axes)
+
+
+def torn(flow: Flow, samples: int) -> Operation | None:
+    """The first reshape of data that cuts across samples, which stand along the first axis until then."""
+    first: set[int] = set()  # operations whose result has the samples, each as a whole, along its first axis
+    for index, operation in enumerate(flow.operations):
+        behind = [source for source in operation.sources if source in first]
+        if operation.family == "input" or behind:
+            if operation.shape[:1] == (samples,):
+                first.add(index)
+            elif len(behind) == 1 and _tears(flow.operations[behind[0]].shape, operation):
+                return operation
+    return None
+
+
+def _tears(before: Sequence[int], operation: Operation) -> bool:
+    """Does an axis that begins with the first one no longer end where one of its entries does?"""
+    if operation.family != "reshape" or operation.axes is None:
+        return False
+    after, axes = operation.shape, operation.axes
+    joined = next((sources for sources in axes if 0 in sources), ())
+    if not joined or joined[0] != 0 or len(joined) < 2:  # gone, or moved as a whole
+        return False
+    made = [size for size, sources in zip(after, axes, strict=True) if sources == joined]
+    ends = [prod(made[: n + 1]) for n in range(len(made))]
+    return before[0] not in ends and made[0] % before[0] != 0
 
 
 def fed_by(flow: Flow, index: int, through: Sequence[str]) -> int:

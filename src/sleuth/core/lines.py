@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from sleuth.core.history import Seen
 from sleuth.core.location import Location
-from sleuth.core.observation import Architecture, Layer, LossCall, Optimiser
+from sleuth.core.observation import Architecture, Call, Layer, LossCall, Optimiser
 
 
 def layer_of(seen: Seen, path: str | None) -> Layer | None:
@@ -63,7 +63,10 @@ def feeding_line(seen: Seen, path: str) -> Location | None:
 def optimiser_line(seen: Seen, number: int | None = None) -> Location | None:
     """Where it was made."""
     made = [o for o in seen.all(Optimiser) if o.location is not None and number in (None, o.number)]
-    return made[0].location if made else None
+    if made or number is not None:
+        return made[0].location if made else None
+    # Of one that keeps no state nothing more may be known.
+    return next((c.location for c in seen.all(Call) if c.kind == "made-optimiser" and c.location is not None), None)
 
 
 def producer_line(calls: Iterable[LossCall]) -> Location | None:

@@ -50,13 +50,17 @@ def _measure(lab: Lab, snapshot: Any) -> Dependence:
     given = input_arrays(lab, rerun.batch.inputs)
     samples = sample_count(given)
     whole = _change(rerun, None)
-    by_input = {path: _change(rerun, path) for path in list(given)[:MOST_INPUTS]} if len(given) > 1 else {}
+    fixed = rerun.batch is lab.batch and not _takes_fewer(rerun, samples)
+    # What such a model is given may hold more than it uses: it was recorded together with its loss.
+    several = len(given) > 1 and not fixed
+    by_input = {path: _change(rerun, path) for path in list(given)[:MOST_INPUTS]} if several else {}
     own, mixed, count, unclear, equivariant = 0.0, 0.0, 0, None, None
     try:
-        own, mixed, count, equivariant = mixing(rerun, base, samples)
+        own, mixed, count, equivariant = mixing(rerun, base, samples, of_one_size=fixed)
     except Unclear as error:
         unclear = str(error)
-    return Dependence(samples, whole, own, mixed, count, by_input, _main(given), unclear, equivariant)
+    main = _main(given) if several else None
+    return Dependence(samples, whole, own, mixed, count, by_input, main, unclear, equivariant, of_one_size=fixed)
 
 
 def _first_run(lab: Lab, snapshot: Any) -> tuple[Rerun, Outputs]:
@@ -64,9 +68,20 @@ def _first_run(lab: Lab, snapshot: Any) -> tuple[Rerun, Outputs]:
     few = Rerun(lab, snapshot, first_samples(lab, lab.batch, SAMPLES))
     try:
         return few, few(few.batch.inputs)
-    except (ValueError, RuntimeError, IndexError, AssertionError, TypeError):
+    except (ValueError, RuntimeError, IndexError, AssertionError, TypeError, Unsupported):
         everything = Rerun(lab, snapshot, lab.batch)
         return everything, everything(lab.batch.inputs)
+
+
+def _takes_fewer(rerun: Rerun, samples: int) -> bool:
+    """False where it is known that only batches of one size are taken; any other failure may have any reason."""
+    try:
+        rerun(changed(rerun.lab, rerun.batch.inputs, lambda path, v: v[: samples - 1] if v.ndim else v))
+    except Unsupported:
+        return False
+    except Exception:
+        return True
+    return True
 
 
 def _change(rerun: Rerun, only: str | None) -> float:

@@ -33,7 +33,7 @@ class Layout:
         return first.reshape(samples, -1)
 
 
-def mixing(rerun: Rerun, base: Outputs, samples: int) -> tuple[float, float, int, bool | None]:
+def mixing(rerun: Rerun, base: Outputs, samples: int, *, of_one_size: bool = False) -> tuple[float, float, int, bool | None]:
     """(change of the exchanged sample, largest change of another, how many moved, does reordering only reorder)."""
     given = input_arrays(rerun.lab, rerun.batch.inputs)
     odd = next((p for p, v in given.items() if v.ndim and v.shape[0] != samples), None)
@@ -41,7 +41,7 @@ def mixing(rerun: Rerun, base: Outputs, samples: int) -> tuple[float, float, int
         raise Unclear(f"the input {odd} has no axis of {samples} samples, so samples cannot be told apart")
     if samples < 3:
         raise Unclear("it takes a batch of at least three samples")
-    layouts = _layouts(rerun, base, samples)
+    layouts = _by_size(base, samples) if of_one_size else _layouts(rerun, base, samples)
     moves = list(_exchange_one(rerun, base, samples, given))
     if not moves:
         raise Unclear("all samples of the batch are the same, so there is nothing to exchange")
@@ -51,6 +51,15 @@ def mixing(rerun: Rerun, base: Outputs, samples: int) -> tuple[float, float, int
         return own, mixed, count, None
     _exclude_time_first(rerun, base, given)
     return own, mixed, count, _equivariant(rerun, base, samples, layouts)
+
+
+def _by_size(base: Outputs, samples: int) -> dict[str, list[Layout]]:
+    """Where no batch of another size can be asked: an axis as long as the batch, if no other could be taken for it."""
+    found = {path: [a for a, n in enumerate(v.shape) if n % samples == 0] for path, v in base.items()}
+    fits = {path: [Layout(axes[0], 1)] for path, axes in found.items() if len(axes) == 1 and base[path].shape[axes[0]] == samples}
+    if not fits:
+        raise Unclear("which axis of the outputs is that of the samples cannot be told")
+    return fits
 
 
 def _layouts(rerun: Rerun, base: Outputs, samples: int) -> dict[str, list[Layout]]:

@@ -101,11 +101,17 @@ def _effects(lab: Lab, batch: Parts, mask: np.ndarray) -> tuple[float, float, fl
     try:
         loss, again = (_loss(lab, batch, start, _as_it_is) for _ in range(2))
         rounding = abs(loss - again) + ROUNDING * abs(loss)
-        tries = [(leaf, blur) for leaf in range(_answers(lab, batch, mask, start)) for blur in (False, True)]
-        for leaf, blur in tries:
-            real = _effect(lab, batch, start, loss, Exchange(mask, leaf, at_padding=False, blur=blur))
-            padded = _effect(lab, batch, start, loss, Exchange(mask, leaf, at_padding=True, blur=blur))
-            if np.isfinite([real, padded]).all() and real > rounding:
+        for leaf in range(_answers(lab, batch, mask, start)):
+            found = []
+            # A model that has learned nothing answers padding much as it answers everything: other answers of its own then hardly
+            # differ, and noise does.
+            for blur in (False, True):
+                real = _effect(lab, batch, start, loss, Exchange(mask, leaf, at_padding=False, blur=blur))
+                padded = _effect(lab, batch, start, loss, Exchange(mask, leaf, at_padding=True, blur=blur))
+                if np.isfinite([real, padded]).all() and real > rounding:
+                    found.append((padded, real))
+            if found:
+                padded, real = max(found, key=lambda one: one[0] / one[1])
                 return loss, rounding, padded, real
         raise Unsupported("the loss does not change with what the model answers at single positions")
     finally:

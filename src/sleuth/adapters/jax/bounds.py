@@ -15,6 +15,10 @@ from sleuth.core.observation import OutOfRange
 
 # They leave the rows of a table where they are.
 KEEPING = ("convert_element_type", "name", "copy", "stop_gradient", "mul", "div", "neg")
+# What stands for a table where a class is looked up.
+ANSWERS = "the output of the model"
+# The two are compiled together, and need not be summed in the same order.
+ROUNDING = 1e-5
 # Batches on which it is tried whether a place that is not there matters.
 TRIED = 2
 
@@ -28,24 +32,40 @@ class Lookup:
     indices: int  # slot
     # Of each column of the indices: entries along the axis that it counts, and the last place from which a slice still fits.
     limits: tuple[tuple[int, int], ...]
+    kind: str = "embedding"
 
 
 def lookups(tape: Tape, weights: dict[int, str], data: Iterable[int]) -> list[Lookup]:
     """`weights`: slots and their paths; `data`: slots that hold the batch."""
-    tables, fed = dict(weights), set(data)
-    found = []
+    tables, fed, learned = dict(weights), set(data), set(weights)
+    found: list[Lookup] = []
     for at, entry in enumerate(tape.entries):
         taken = list(tape.sources(entry))
         if entry.name == "gather" and isinstance(entry.inputs[1], int) and entry.inputs[1] in fed:
-            path = tables.get(entry.inputs[0]) if isinstance(entry.inputs[0], int) else None
+            operand = entry.inputs[0]
+            path = tables.get(operand) if isinstance(operand, int) else None
             if path is not None and not _is_meant(entry):
                 found.append(Lookup(at, path, entry.inputs[1], _limits(tape, entry)))
+            elif operand in learned and operand in fed and not _is_meant(entry) and _picks_one(tape, entry):
+                found.append(Lookup(at, ANSWERS, entry.inputs[1], _limits(tape, entry), "class"))
         own = [slot for slot in taken if slot in tables]
         if len(own) == 1 and entry.name in KEEPING and tape.shapes[entry.outputs[0]] == tape.shapes[own[0]]:
             tables[entry.outputs[0]] = tables[own[0]]
-        if any(slot in fed for slot in taken):
-            fed.update(entry.outputs)
+        # Answers that meet weights again are no answers yet, and what was chosen of them no class.
+        if any(slot in learned and slot not in fed for slot in taken) and any(slot in fed for slot in taken):
+            found = [lookup for lookup in found if lookup.kind != "class"]
+        for known in (fed, learned):
+            if any(slot in known for slot in taken):
+                known.update(entry.outputs)
     return found
+
+
+def _picks_one(tape: Tape, entry: Entry) -> bool:
+    """Of each row of the answers a single number, along their last axis."""
+    numbers, sizes = entry.equation.params["dimension_numbers"], entry.equation.params["slice_sizes"]
+    assert isinstance(entry.inputs[0], int)
+    last = len(tape.shapes[entry.inputs[0]]) - 1
+    return last in numbers.start_index_map and all(size == 1 for size in sizes)
 
 
 def _is_meant(entry: Entry) -> bool:
@@ -92,7 +112,8 @@ class Bounds:
     def _matters(self, lookup: Lookup, given: list[Any]) -> Any:
         """Does the loss depend on what was read there? Padding may be any number, where a mask takes it out again."""
         one, other = (self._loss(lookup, given, moved=moved) for moved in (False, True))
-        return jnp.any((one != other) & ~(jnp.isnan(one) & jnp.isnan(other)))
+        differ = ~(jnp.abs(one - other) <= ROUNDING * jnp.maximum(jnp.abs(one), jnp.abs(other)))
+        return jnp.any(differ & (one != other) & ~(jnp.isnan(one) & jnp.isnan(other)))
 
     def _loss(self, lookup: Lookup, given: list[Any], *, moved: bool) -> Any:
         """As it is, or with something else in place of what is not there."""
@@ -114,6 +135,9 @@ class Bounds:
         (size, _), ids = lookup.limits[wrong], columns[:, wrong]
         line = self._tape.entries[lookup.at].location
         low = int(ids.min())
+        if lookup.kind == "class":
+            counted = (size, low if low >= 0 else low - size, int(ids.max()), int(outside[:, wrong].sum()), len(ids))
+            return OutOfRange("class", ANSWERS, *counted[:3], outside=counted[3], asked=counted[4], location=line)
         return OutOfRange(
             "embedding",
             lookup.table,

@@ -10,6 +10,7 @@ from sleuth.adapters.jax.operations import Made, Operations
 from sleuth.adapters.jax.running import precision
 from sleuth.adapters.jax.trace import Trace
 from sleuth.adapters.jax.words import LOSSES
+from sleuth.adapters.jax.written import function_line
 from sleuth.core.location import Location, locate
 from sleuth.core.loss_family import recognise
 from sleuth.core.observation import Argument, LossCall
@@ -102,7 +103,7 @@ def _argument(role: str, array: Any, slot: int | None, found: Operations) -> Arg
         role=role,
         producer=None if maker is None else word(maker),
         axis_sums=axis_sums(values),
-        producer_location=None if maker is None else maker.operation.location,
+        producer_location=None if maker is None else function_line(word(maker), maker.operation.location),
         producer_axis=None
         if maker is None
         else maker.operation.settings.get("axis")

@@ -1,17 +1,23 @@
-"""Where the user's script writes down a weight of a plain tree, by its names: the one place where a dict gets that key."""
+"""Where the user's script writes down a weight of a plain tree, by its names: the one place where a dict gets that key; and where
+it names a function that is handed to a layer and called from elsewhere."""
 
 import ast
 import functools
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from sleuth.adapters.jax.words import FUNCTIONS
 from sleuth.core.location import Location, locate
 from sleuth.core.place import is_users
 
 # Longer scripts are not read for it.
 MOST_BYTES = 1 << 20
+# What people call that which comes last.
+LAST = re.compile(r"final|last|(?<![a-z])out|head", re.IGNORECASE)
 
 
 def written_at(path: str) -> Location | None:
@@ -42,14 +48,51 @@ def _inside(file: str, function: str, word: str) -> set[int]:
     return {k.line for k in _keys(file) if function and k.within == function and k.keys == (word,)}
 
 
+def function_line(word: str, called: Location | None) -> Location | None:
+    """Of an activation at the end of a model: `called` is where it was called, which need not name it."""
+    if called is None or word not in FUNCTIONS.values() or word in called.text:
+        return called
+    named = _functions(called.file, word)
+    last = {line for line, keyword in named if LAST.search(keyword)}
+    lines = last or {line for line, _ in named}
+    return locate(called.file, lines.pop()) if len(lines) == 1 else called
+
+
+@functools.lru_cache(maxsize=16)
+def _functions(file: str, word: str) -> tuple[tuple[int, str], ...]:
+    """Each line that names it, with the keyword that it is given to, if any."""
+    tree = _tree(file)
+    found = []
+    for node in () if tree is None else ast.walk(tree):
+        for keyword, value in _values(node):
+            name = value.attr if isinstance(value, ast.Attribute) else value.id if isinstance(value, ast.Name) else ""
+            if FUNCTIONS.get(name) == word:
+                found.append((value.lineno, keyword))
+    return tuple(found)
+
+
+def _values(node: ast.AST) -> Iterator[tuple[str, Any]]:
+    """What stands inside it, but for imports, attributes of modules and functions that are called there and then."""
+    if isinstance(node, ast.keyword):
+        yield node.arg or "", node.value
+    elif isinstance(node, ast.Call):
+        yield from (("", value) for value in node.args)
+    elif not isinstance(node, ast.Attribute):
+        yield from (("", child) for child in ast.iter_child_nodes(node))
+
+
 @functools.lru_cache(maxsize=4)
 def _keys(file: str) -> tuple[Key, ...]:
+    tree = _tree(file)
+    return () if tree is None else tuple(_in(tree, (), ""))
+
+
+def _tree(file: str) -> ast.AST | None:
     try:
         source = Path(file).read_bytes()
-        tree = ast.parse(source) if len(source) <= MOST_BYTES else None
+        return ast.parse(source) if len(source) <= MOST_BYTES else None
     except (OSError, SyntaxError, ValueError):
-        return ()
-    return () if tree is None else tuple(_in(tree, (), ""))
+        return None
 
 
 def _in(node: ast.AST, above: tuple[str, ...], within: str) -> Iterator[Key]:

@@ -33,6 +33,8 @@ LARGEST_EPSILON = 1.0
         "loss-spikes",
         "loss-not-finite",
         "exploding-gradients",
+        "weights-grow",
+        "predicts-one-class",
         "learning-rate-too-high",
         "learning-rate-too-low",
         "learns-without-input",

@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
+from sleuth.core.course import courses_of
 from sleuth.core.lines import layer_of, optimiser_line
 from sleuth.core.location import Location
 from sleuth.core.loop import place_of
-from sleuth.core.observation import Architecture, Bystander, Parameter, Settings
+from sleuth.core.observation import Architecture, Bystander, Parameter, Role, Settings
 from sleuth.core.stage import Confidence, Severity, Stage
 from sleuth.core.trial import Connection
 
@@ -54,7 +55,8 @@ def parameters_not_optimised(seen: Seen) -> Iterator[Evidence | NotExamined]:
     connection = seen.maybe(Connection)
     # Parameters that this loss does not reach belong to another loss, and often to another optimiser.
     idle = set(connection.without_gradient) if connection is not None else set()
-    left_out = [p for p in parameters if not p.optimised and p.path not in idle]
+    # Whoever is changed from step to step is changed by somebody, be it by hand.
+    left_out = [p for p in parameters if not p.optimised and p.path not in idle | _moved(seen)]
     foreign = settings.foreign_parameters
     if not left_out:
         yield from (_forgotten(seen, bystander) for bystander in seen.all(Bystander))
@@ -71,6 +73,11 @@ def parameters_not_optimised(seen: Seen) -> Iterator[Evidence | NotExamined]:
         confidence=Confidence.LIKELY if _whole_part(left_out, parameters) and not foreign else None,
         strength=float(sum(p.size for p in left_out)),
     )
+
+
+def _moved(seen: Seen) -> set[str]:
+    updates = courses_of(seen.frames(Role.UPDATE))
+    return {path for path, course in updates.items() if not course.is_zero.all()}
 
 
 def _forgotten(seen: Seen, bystander: Bystander) -> Evidence:

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
+from sleuth.core.flow import torn
 from sleuth.core.observation import Architecture, Layer
 from sleuth.core.stage import Confidence, Severity, Stage
-from sleuth.core.trial import Dependence
+from sleuth.core.trial import Dependence, Flow, Operation
 
 # Changes are measured in units of the outputs' own spread. Other rows of the same matrix product may differ by rounding,
 # in half precision by a few parts in a thousand.
@@ -52,6 +53,11 @@ def samples_mix(seen: Seen, *, mixed: float = MIXED) -> Iterator[Evidence | NotE
         return
     if found.mixing <= mixed:
         return
+    flow = seen.maybe(Flow)
+    cut = None if flow is None else torn(flow, found.samples)
+    if found.of_one_size and cut is None:
+        yield NotExamined("outputs depend on other samples, and no operation was seen that tears samples apart: it may be meant")
+        return
     layers = seen.one(Architecture).layers
     suspect = _time_first(layers)
     if found.equivariant and suspect is None:
@@ -59,13 +65,20 @@ def samples_mix(seen: Seen, *, mixed: float = MIXED) -> Iterator[Evidence | NotE
         return
     yield Evidence(
         where=suspect.path if suspect else None,
+        location=cut.location if cut is not None and suspect is None else None,
         summary=f"exchanging one sample moves the outputs of {found.mixed_samples} of the {found.samples - 1} others, "
-        f"by up to {found.mixing:.2g} of their spread" + _blame(suspect),
+        f"by up to {found.mixing:.2g} of their spread"
+        + (_torn(cut, flow) if cut is not None and flow is not None else _blame(suspect)),
         numbers={"mixing": found.mixing, "mixed_samples": found.mixed_samples, "own": found.own_input, "samples": found.samples},
         fix=_batch_first(suspect, layers) if suspect else None,
         confidence=Confidence.CERTAIN if not found.equivariant else Confidence.LIKELY,
         strength=found.mixing / mixed,
     )
+
+
+def _torn(cut: Operation, flow: Flow) -> str:
+    before = flow.operations[cut.sources[0]].shape
+    return f"; a {cut.name} from {before} to {cut.shape} cuts across samples, where a transpose would have moved them"
 
 
 def _blame(suspect: Layer | None) -> str:

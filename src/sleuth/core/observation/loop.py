@@ -12,7 +12,7 @@ class Call(Observation):
     """A place in the user's loop from which something was called for the first time.
 
     `kind` is as in Step.calls, or at the end of a watch: train, eval (the model's mode was set there), train-to-validate
-    (in a function that validates), made-scheduler, sets-rate (by hand), made-loader (of the training's batches),
+    (in a function that validates), made-optimiser, made-scheduler, sets-rate (by hand), made-loader (of the training's batches),
     batch-size (was given), chosen-parameters (that the optimiser is given), wired-in (a layer that acts as in training always),
     narrowed (the weights were given a type of half the width), returns-weights (a step that changes nothing in place).
     """

@@ -120,6 +120,7 @@ class Dependence(Trial):
     main_input: str | None = None  # the largest floating input, where there are several and one stands out
     mixing_unknown: str | None = None  # why samples cannot be told apart in the outputs; `mixing` means nothing then
     equivariant: bool | None = None  # mixing, but reordering the samples only reorders the outputs
+    of_one_size: bool = False  # the model takes batches of one size alone: only by their number are samples known in the outputs
 
 
 @dataclass(frozen=True)

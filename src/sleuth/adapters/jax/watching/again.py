@@ -14,12 +14,14 @@ import numpy as np
 
 from sleuth.adapters.jax.arrays import to_numpy
 from sleuth.adapters.jax.bounds import Bounds
+from sleuth.adapters.jax.indicators import indicators, look
 from sleuth.adapters.jax.tape import Tape
 from sleuth.adapters.jax.watching.asking import Asked
 from sleuth.adapters.jax.watching.learned import Learned, is_batch
 from sleuth.adapters.jax.watching.parting import Division, divided, from_output, to_output
 from sleuth.adapters.jax.watching.passing import Passing, Source
 from sleuth.adapters.jax.watching.second_form import JIT
+from sleuth.adapters.jax.watching.shifting import cut_apart
 from sleuth.core.errors import Unsupported
 from sleuth.core.kept import Kept, Passed
 from sleuth.core.observation import OutOfRange
@@ -40,26 +42,35 @@ def kept(passing: Passing, optimiser: Any, asked: Asked | None = None) -> Kept |
         return None
     base = _base(source, first[1])
     batches = list(_batches(passing, source))
-    division = _division(source, batches[0][1] if batches else {}, base)
+    if not batches:
+        return None
+    learned, cuts = cut_apart(source.learned, tuple(batches[0][1]))
+    for cut in cuts:
+        base += cut.of(base[cut.whole])
+        for _, found in batches:
+            found.update(zip(cut.parts, cut.of(found[cut.whole]), strict=True))
+    division = _division(learned, batches[0][1], base)
     if division is None:
         return None
-    roles = Roles.of(division, source.learned)
+    roles = Roles.of(division, learned)
     train = [Passed(step, roles.parts(base, found)) for step, found in batches]
-    again = Again(source.learned, division, roles, base)
+    again = Again(learned, division, roles, base)
     reason = again.obstacle(_number(passing.first_loss), train[0].parts)
-    small = sum(np.size(base[i]) for i in source.learned.weights) <= SMALL
+    small = sum(np.size(base[i]) for i in learned.weights) <= SMALL
     if optimiser is None and not reason and (second := _second(passing, source)):
-        optimiser = again.rate(second)
+        # A likelihood or a reward is climbed on purpose; a loss of answers and targets that is above zero is not.
+        optimiser = again.rate(second, climbs=again.is_plain and (_number(passing.first_loss) or 0.0) > 0)
     loss, step = (None, None) if reason else (again.loss, None) if again.is_plain else (None, again.step)
     return Kept(
         Subject((again.apply, again.tree()), None, loss, optimiser, step=step),
         _of_one_size(train),
-        () if asked is None else asked.groups(train[0].parts),
+        # Samples that differ in their last element alone have equal inputs here: they must not be compared with validation.
+        () if asked is None or cuts else asked.groups(train[0].parts),
         fed_anew=passing.fed_anew,
         at_start=not reason,
         forbidden="" if small else "the model is too large to be called once more at the end",
         remarks=(reason,) if reason else (),
-        noted=() if reason else tuple(_looked_up(source.learned, base, [found for _, found in batches])),
+        noted=() if reason else tuple(_looked_up(learned, base, [found for _, found in batches])),
         batch_size=_samples(train[0]),
     )
 
@@ -68,7 +79,9 @@ def _looked_up(learned: Learned, base: list[Any], batches: list[dict[int, np.nda
     tape = Tape(learned.closed)
     weights = {tape.inputs[place]: ".".join(name) for place, name in zip(learned.weights, learned.names, strict=True)}
     bounds = Bounds(tape, weights, [tape.inputs[place] for place in batches[0]], JIT)
-    yield from bounds.look([[found.get(place, value) for place, value in enumerate(base)] for found in batches])
+    given = [[found.get(place, value) for place, value in enumerate(base)] for found in batches]
+    yield from bounds.look(given)
+    yield from look(tape, indicators(tape, weights, [tape.inputs[place] for place in batches[0]]), given, JIT)
 
 
 def _base(source: Source, first: list[Any]) -> list[Any]:
@@ -104,8 +117,7 @@ def _batches(passing: Passing, source: Source) -> Iterator[tuple[int, dict[int, 
             yield held.step + t, {place: array[t] for place, array in zip(source.places, found, strict=True)}
 
 
-def _division(source: Source, batch: dict[int, np.ndarray], base: list[Any]) -> Division | None:
-    learned = source.learned
+def _division(learned: Learned, batch: dict[int, np.ndarray], base: list[Any]) -> Division | None:
     fixed = {place: value for place, value in learned.fixed.items() if is_batch(value)}
     found = {**fixed, **batch}
     size = Counter(n for a in found.values() for n in [a.shape[0]] * (2 if len(a.shape) > 1 else 1)).most_common(1)
@@ -131,9 +143,10 @@ class Roles:
         return cls((*division.inputs, *others), target)
 
     def parts(self, base: list[Any], found: dict[int, np.ndarray]) -> Parts:
-        arrays = [to_numpy(found.get(place, base[place])) for place in self.inputs]
+        arrays = [to_numpy(found[place] if place in found else base[place]) for place in self.inputs]
         inputs = arrays[0] if len(arrays) == 1 else tuple(arrays)
-        target = None if self.target is None else to_numpy(found.get(self.target, base[self.target]))
+        goal = self.target
+        target = None if goal is None else to_numpy(found[goal] if goal in found else base[goal])
         return Parts(inputs, target, (inputs, target))
 
 
@@ -192,8 +205,8 @@ class Again:
             given[self._roles.target] = _tiled(target, tuple(self._base[self._roles.target].shape))
         return given
 
-    def rate(self, after: list[Any]) -> float | None:
-        """Of plain descent, if that is what made the second step's weights of the first's."""
+    def rate(self, after: list[Any], *, climbs: bool = False) -> float | None:
+        """Of plain descent, if that is what made the second step's weights of the first's; `climbs`: or of the reverse."""
         weights = self._learned.weights
         before = [self._base[i] for i in weights]
 
@@ -207,7 +220,7 @@ class Again:
         moved = np.concatenate([np.ravel(to_numpy(a) - to_numpy(b)) for a, b in zip(after, before, strict=True)])
         rate = -float(moved @ gradient) / max(float(gradient @ gradient), float(np.finfo(np.float32).tiny))
         rest = np.linalg.norm(moved + rate * gradient)
-        return rate if rate > 0 and rest <= PLAIN * np.linalg.norm(moved) else None
+        return rate if (rate > 0 or (climbs and rate < 0)) and rest <= PLAIN * np.linalg.norm(moved) else None
 
     def obstacle(self, first: float | None, parts: Parts) -> str:
         """Why experiments with what was put together would tell of another training."""

@@ -10,7 +10,8 @@ from sleuth.adapters.jax.watching import measuring
 from sleuth.adapters.jax.watching.inside import Story, Telling, spoken
 from sleuth.adapters.jax.watching.learned import Learned
 from sleuth.adapters.jax.watching.measuring import changes, measure
-from sleuth.adapters.jax.watching.naming import Path, is_weight, leaves_of, name_of, weight_places
+from sleuth.adapters.jax.watching.naming import Path, is_weight, leaves_of, name_of, users_line, weight_places
+from sleuth.core.location import Location
 
 GRADIENT, UPDATE = "gradient", "update"
 
@@ -38,6 +39,7 @@ class Part:
     loss: Path | None = None  # of the loss in what the step returns
     single: bool = False  # by one array alone, and not the first of several arguments: by its input, it may be
     times: int = 0  # rounds of the loop that it is taken in; 0: in none
+    place: Location | None = None  # the user's line that applies an update
 
     @property
     def is_gradient(self) -> bool:
@@ -92,10 +94,14 @@ class Collector:
         self._told: tuple[Story, Telling] | None = None
         self._learned: tuple[Learned, list[Any]] | None = None
         self.optimiser: Any = None  # whose updates are applied
+        self.taken_at: Location | None = None  # the line that takes the first gradient
+        self.asked_at: Location | None = None  # the line that asks an optimiser for updates
+        self.begun: tuple[Any, Location] | None = None  # the update function of an optimiser whose state begins inside, and where
         self.out_of_reach = 0
 
     def gradient(self, lane: Lane, weights: list[Any], loss: Any, gradients: list[Any], *, single: bool) -> None:
         if self._reaches([loss, *gradients]):
+            self.taken_at = self.taken_at or users_line()
             part = Part(GRADIENT, lane, weight_places(lane.names, weights, self._inputs), single=single)
             self._heard.append(Heard(part, loss, [*gradients, *weights]))
 
@@ -111,14 +117,14 @@ class Collector:
 
     def update(self, lane: Lane, before: list[Any], after: list[Any]) -> None:
         if self._reaches(after):
-            self._heard.append(Heard(Part(UPDATE, lane), None, changes(before, after)))
+            self._heard.append(Heard(Part(UPDATE, lane, place=users_line()), None, changes(before, after)))
 
     def nested(self, channel: Channel, inner: tuple[Any, ...]) -> None:
         """`inner`: the losses that an inner step returned, as the user has them."""
         for part, values, loss in zip(channel.parts, channel.values, inner, strict=True):
             if not self._reaches(jax.tree_util.tree_leaves(values)):
                 continue
-            outer = Part(part.kind, part.lane, single=part.single, times=part.times)
+            outer = Part(part.kind, part.lane, single=part.single, times=part.times, place=part.place)
             raw = values[2] is None
             self._heard.append(Heard(outer, loss, list(values[1])) if raw else Heard(outer, loss, measured=values))
         if channel.story is not None and channel.telling is not None:
@@ -128,14 +134,16 @@ class Collector:
 
     def scanned(self, channel: Channel, losses: tuple[Any, ...]) -> None:
         """Of a loop, whose rounds stand along the first axis of everything. `losses`: as the user has them."""
+        within = any(part.times for part in channel.parts)
         for part, values, loss in zip(channel.parts, channel.values, losses, strict=True):
+            values = tuple(_in_a_row(value) if part.times else value for value in values)
             known = [value for value in values if value is not None]
             if known and self._reaches(known):
                 places = weight_places(part.lane.names, _like(part.lane), self._inputs) if part.kind == GRADIENT else ()
                 outer = replace(part, places=places, times=int(known[0].shape[0]))
                 self._heard.append(Heard(outer, loss if loss is not None else values[0], measured=values))
         if channel.learned is not None:
-            self.learn((channel.learned, list(channel.passed)))
+            self.learn((channel.learned, [_in_a_row(array) if within else array for array in channel.passed]))
 
     def channel(self, output: Any, *, here: bool) -> Channel:
         """`here`: the arrays are returned as they are, and measured on the host."""
@@ -167,12 +175,19 @@ class Collector:
         return reached
 
 
+def _in_a_row(rounds: Any) -> Any:
+    """Of a loop inside a loop."""
+    return None if rounds is None else rounds.reshape(-1, *rounds.shape[2:])
+
+
 def lane_of(tree: Any) -> tuple[Lane, list[Any], list[bool]]:
     """The floating leaves of a tree, and which of all leaves they are."""
     flat = leaves_of(tree)
     chosen = [is_weight(leaf) for _, leaf in flat]
     weights = [(path, leaf) for (path, leaf), wanted in zip(flat, chosen, strict=True) if wanted]
     names = tuple(name_of(path) for path, _ in weights)
+    if len({*names}) < len(names):  # of several models that have layers of the same names
+        names = tuple((*name_of(path[:1]), *name) for (path, _), name in zip(weights, names, strict=True))
     lane = Lane(names, tuple(tuple(w.shape) for _, w in weights), tuple(str(w.dtype) for _, w in weights))
     return lane, [leaf for _, leaf in weights], chosen
 

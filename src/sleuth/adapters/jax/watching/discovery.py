@@ -35,6 +35,7 @@ class JaxDiscovery(Discovering):
 
     def close(self) -> None:
         if HUB.discoverer is self:
+            HUB.hear_single_calls()
             HUB.discover(None)
 
     def begin(self, lane: Lane, weights: list[Any] | None, optimiser: Any = None) -> "Watcher | None":

@@ -18,6 +18,7 @@ from sleuth.adapters.jax.watching.second_form import JIT, SecondForm, second_for
 
 if TYPE_CHECKING:
     from sleuth.adapters.jax.watching.watcher import Watcher
+    from sleuth.core.location import Location
 
 # Batches of another shape come once an epoch: nothing is compiled for them unless they stay.
 PATIENCE = 8
@@ -54,6 +55,8 @@ class Compiled:
         self.first: Any = None  # what its first call returned, until somebody wants to know
         self.first_given: Arguments | None = None  # and what it was given
         self.optimiser: Any = None  # whose updates it applies, where that was told
+        self.backward: Location | None = None  # the line that does something with its gradient, or else takes it
+        self.begun: Location | None = None  # where it begins the state of that optimiser anew, at every call
         self._forms: dict[Any, SecondForm] = {}
         self._dynamic: tuple[bool, ...] = ()
         self._strange = 0
@@ -72,6 +75,11 @@ class Compiled:
         if name == "plain":  # being copied: there is nothing yet to ask
             raise AttributeError(name)
         return getattr(self.plain, name)
+
+    @property
+    def keeps_its_arguments(self) -> bool:
+        """What a step takes the memory of cannot be compared with what the next one is given."""
+        return all(self.options.get(word) in (None, (), []) for word in ("donate_argnums", "donate_argnames"))
 
     def __copy__(self) -> "Compiled":
         return self
@@ -183,6 +191,9 @@ class Compiled:
             try:
                 output = fun(*args, **kwargs)
                 self.optimiser = collector.optimiser or self.optimiser
+                self.backward = collector.asked_at or collector.taken_at
+                if collector.begun is not None and collector.begun[0] is getattr(self.optimiser, "update", None):
+                    self.begun = collector.begun[1]
                 return output, collector.channel(output, here=measuring.on_host())
             finally:
                 HEARING.collector, HEARING.marked = outer, marked

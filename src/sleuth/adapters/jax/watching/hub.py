@@ -1,7 +1,8 @@
 """Between JAX and whoever listens: decides for each call of a compiled function which of its two executables runs."""
 
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -11,11 +12,13 @@ from sleuth.adapters.jax.watching.channel import GRADIENT, Channel, Lane, Part
 from sleuth.adapters.jax.watching.executables import Arguments, Compiled, leaf_at
 from sleuth.adapters.jax.watching.hearing import HEARING
 from sleuth.adapters.jax.watching.layer_places import inherit
+from sleuth.adapters.jax.watching.left_out import holding, left_out, updated_at
 from sleuth.adapters.jax.watching.measuring import measure_changes, measure_now
 from sleuth.adapters.jax.watching.naming import users_line
 from sleuth.adapters.jax.watching.passing import Taken
 from sleuth.adapters.jax.watching.patches import Patches
 from sleuth.adapters.jax.watching.scanning import one_of
+from sleuth.core.location import Location
 from sleuth.core.observation import Call
 
 if TYPE_CHECKING:
@@ -29,6 +32,9 @@ COMBINED = (
 # Frames are searched for the optimiser of updates that are applied at once, and only so often. A gradient that is compiled is
 # known from its second call on.
 FIRST_STEPS = 4
+# Functions that have been called once, and may be whole trainings: only the last of them are kept in mind.
+MOST_SINGLE = 4
+SHORT_SECONDS = 15.0
 
 
 class Discoverer(Protocol):
@@ -42,6 +48,7 @@ class Hub:
         self.watchers: list[Watcher] = []
         self.discoverer: Discoverer | None = None
         self._patches = Patches(self)
+        self._once: deque[tuple[float, Compiled]] = deque(maxlen=MOST_SINGLE)  # called for the first time, and when
 
     def join(self, watcher: "Watcher") -> None:
         self.watchers.append(watcher)
@@ -58,6 +65,7 @@ class Hub:
     def forget(self) -> None:
         """In a child made by fork: nobody drains there."""
         self.watchers, self.discoverer = [], None
+        self._once.clear()
         self._arrange()
 
     def _arrange(self) -> None:
@@ -73,6 +81,13 @@ class Hub:
             watcher.give_up(error)
         if self.discoverer is not None:
             self.discoverer.give_up(error)
+
+    def state_begun(self, optimiser: Any, place: Location) -> None:
+        if HEARING.collector is not None:
+            HEARING.collector.begun = (optimiser.update, place)
+            return
+        for watcher in self.watchers:
+            watcher.begun.note(watcher.steps, place)
 
     def owner(self, part: Part, weights: list[Any] | None, optimiser: Any = None) -> "Watcher | None":
         for watcher in self.watchers:
@@ -106,7 +121,23 @@ class Hub:
         step.first_given = (args, kwargs) if step.has_parts else None
         if not step.has_parts:
             self._called(args, kwargs)
+        else:
+            self._once.append((time.perf_counter(), step))
         return output
+
+    def hear_single_calls(self) -> None:
+        """At the end of a script. A function that was called once may have been the whole training, where a loop is inside it."""
+        waiting, self._once = list(self._once), deque(maxlen=MOST_SINGLE)
+        for called, step in waiting:
+            given = step.first_given
+            if step.first is None or given is None:  # it was called again
+                continue
+            try:
+                if (step.parts or step.is_ready(given)) and any(part.times for part in step.parts):
+                    # To look at it is to train once more.
+                    self._find_owners(step, given, looks=time.perf_counter() - called <= SHORT_SECONDS)
+            except Exception as error:
+                self.failed(error)
 
     def _called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         try:
@@ -154,22 +185,31 @@ class Hub:
             self.failed(error)
             return False
 
-    def _find_owners(self, step: Compiled, given: Arguments) -> None:
+    def _find_owners(self, step: Compiled, given: Arguments, *, looks: bool = True) -> None:
         step.owners = []
         for part in step.parts:  # in their order: an update belongs to whoever has the gradient
             inherit(_weights(part, step.first_given), _weights(part, given))
-            owner = self.owner(part, _weights(part, given), step.optimiser)
+            left = left_out(part, step.parts) if part.is_gradient and step.keeps_its_arguments else ()
+            optimiser = holding(step.optimiser, left) if left and step.optimiser else step.optimiser
+            owner = self.owner(part, _weights(part, given), optimiser)
+            if owner is not None and left and step.optimiser:
+                owner.optimiser = optimiser
+                owner.tripwire.found.append(Call("chosen-parameters", owner.steps, updated_at(step.parts)))
             if owner is not None and part.is_gradient:
                 owner.begin(part.lane, step.order[part])
-                place = users_line()
+                place = owner.called_at = users_line()
                 # The line that calls the step is the one that gives it its batch.
                 owner.tripwire.found += [Call(kind, owner.steps, place) for kind in ("step", "batch")]
+                owner.tripwire.found.append(Call("backward", owner.steps, step.backward))
             step.owners.append(owner)
+        steps = [(owner, part) for owner, part in zip(step.owners, step.parts, strict=True) if part.is_gradient]
+        if len(steps) == 1 and steps[0][0] is not None and not steps[0][1].times:
+            steps[0][0].begins_inside = step.begun
         if step.first is not None:  # it was called before anything was known of it
             first, step.first = step.first, None
             before, step.first_given = step.first_given, None
             self._keep(step, before)
-            due = any(owner is not None and owner.pace.looks_at(0) for owner in step.owners)
+            due = looks and any(owner is not None and owner.pace.looks_at(0) for owner in step.owners)
             channel = step.looked_back(before) if due and before is not None else None
             self._note(step, before if channel is not None else None, first, channel)
 
@@ -198,6 +238,7 @@ class Hub:
                 loss, *measured = (None, None) if channel is None else channel.values[number]
                 if not part.is_gradient:
                     owner.update(part.lane, tuple(measured) if channel is not None else None)
+                    owner.returned(part.lane, partial(_weights, _gradient_of(step.parts, part), given))
                     continue
                 if channel is None and part.loss is not None:
                     loss = leaf_at(output, part.loss)
@@ -223,9 +264,9 @@ class Hub:
             if channel is None and part.loss is not None:
                 loss = leaf_at(output, part.loss)
             owner.rounds = rounds
-            owner.gradient(part.lane, one_of(loss, at), look, lambda: None)
+            owner.gradient(part.lane, one_of(loss, at, scalar=True), look, lambda: None)
             if at == rounds - 1:
-                owner.remember(one_of(loss, at), step, given)
+                owner.remember(one_of(loss, at, scalar=True), step, given)
 
     # What is computed at once, without a compiled step around it.
 
@@ -254,6 +295,10 @@ class Hub:
         """After what is computed at once: where the user asked for it, something of ours may raise here."""
         for watcher in list(self.watchers):
             watcher.speak_up()
+
+
+def _gradient_of(parts: Sequence[Part], update: Part) -> Part:
+    return next((part for part in parts if part.is_gradient and part.lane.shapes == update.lane.shapes), update)
 
 
 def _weights(part: Part, given: Arguments | None) -> list[Any] | None:

@@ -27,12 +27,12 @@ def make_init(plain: Callable[..., None]) -> Callable[..., None]:
 
 
 def model_of(weights: list[Any] | None) -> tuple[Any, Any] | None:
-    """The model that holds these very arrays, and its optimiser."""
+    """The model that holds all of these very arrays, and its optimiser."""
     if not weights:
         return None
     own = {id(w) for w in weights}
     for model, optimiser in reversed(MADE):
         found, its = model(), optimiser()
-        if found is not None and any(id(leaf) in own for leaf in jax.tree.leaves(found)):
+        if found is not None and own <= {id(leaf) for leaf in jax.tree.leaves(found)}:
             return found, its
     return None

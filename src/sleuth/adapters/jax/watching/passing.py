@@ -73,7 +73,7 @@ class Passing:
         inputs = form.inputs(given)
         if any(getattr(leaf, "is_deleted", lambda: False)() for leaf in inputs):
             return
-        taken = "donate_argnums" in compiled.options or "donate_argnames" in compiled.options
+        taken = not compiled.keeps_its_arguments
         if self.source is None:
             self.source = source_of(form, given)
             self.first = (number, [_safe(leaf, taken) for leaf in inputs])

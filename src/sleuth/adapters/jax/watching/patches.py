@@ -14,6 +14,7 @@ from sleuth.adapters.jax.watching.makers import make_maker, makers_in
 from sleuth.adapters.jax.watching.mode_places import SWITCHES, make_switch
 from sleuth.adapters.jax.watching.models import make_init
 from sleuth.adapters.jax.watching.scanning import make_scan
+from sleuth.adapters.jax.watching.states import make_field, make_traced_field
 from sleuth.core.importing import forget, when_imported
 
 if TYPE_CHECKING:
@@ -75,6 +76,10 @@ class Patches:
         module = sys.modules.get("optax")
         for name in () if module is None else makers_in(module):
             self._replace(module, name, make_maker(getattr(module, name)))
+        kind = getattr(module, "GradientTransformation", None)
+        if kind is not None and hasattr(kind, "init"):
+            self._replace(kind, "init", make_field(kind.init, self._hub.state_begun))
+            self._replace(kind, "update", make_traced_field(kind.update))
 
     def _models(self) -> None:
         kind = getattr(sys.modules.get("flax.nnx"), "Optimizer", None)

@@ -51,14 +51,16 @@ class Round:
 
     array: Any
     number: int
+    scalar: bool = False  # the array may be that of a loop inside a loop
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        return np.asarray(np.asarray(self.array)[self.number], dtype=dtype)
+        rounds = np.asarray(self.array)
+        return np.asarray((rounds.reshape(-1) if self.scalar else rounds)[self.number], dtype=dtype)
 
     def is_ready(self) -> bool:
         return bool(self.array.is_ready())
 
 
-def one_of(value: Any, number: int) -> Any:
+def one_of(value: Any, number: int, *, scalar: bool = False) -> Any:
     """What is measured is small: it is read once it is there."""
-    return None if value is None else Round(value, number)
+    return None if value is None else Round(value, number, scalar)

@@ -13,8 +13,10 @@ from sleuth.adapters.jax.watching.naming import users_line
 from sleuth.adapters.jax.watching.pace import Pace
 from sleuth.adapters.jax.watching.passing import Passing
 from sleuth.adapters.jax.watching.record import Look, Measured, Record, Track
+from sleuth.adapters.jax.watching.states import Begun
 from sleuth.adapters.jax.watching.tripwire import Tripwire
 from sleuth.core.guard import Alarm, Guard
+from sleuth.core.location import Location
 from sleuth.core.observation import Call, Observation
 
 Shapes = Iterable[tuple[tuple[int, ...], str]]
@@ -41,6 +43,9 @@ class Watcher:
         self.passing: Passing | None = None  # what is kept for an examination after the end
         self.asked: Asked | None = None
         self.optimiser: Any = None  # whose updates are applied, where that was told
+        self.begun = Begun()  # states of optimisers
+        self.called_at: Location | None = None  # the line that calls the compiled step
+        self.begins_inside: Location | None = None  # where that begins the state of its optimiser, at every call
         self.hears_updates = False
         self.taken = False  # the step takes the memory of its weights, so what became of them is not known
         self.said: list[str] = []
@@ -131,6 +136,12 @@ class Watcher:
         if not self._located:
             self._located = True
             self.tripwire.found.append(Call("update", self.steps, users_line()))
+
+    def returned(self, lane: Lane, weights: Callable[[], list[Any] | None]) -> None:
+        """New weights, by a compiled step that was given these."""
+        track = self._track(lane)
+        if track is not None and not track.discarded.kept and (before := weights()) is not None:
+            self.updated(lane, before)
 
     def called(self, arguments: Any) -> None:
         """A compiled function that takes no gradient: with the model among its arguments it is a validation."""

@@ -102,8 +102,9 @@ class JaxWatching(Watching):
         self._modes = None if self.watcher.switches is None else ModeNotes(self.watcher.switches)
         self.watcher.optimiser = next((tx for o in optimisers if (tx := transformation(o)) is not None), None)
         self._rate: Callable[[int], float | None] | None = None
-        self._restarts = Restarts("optax")
+        self._restarts = Restarts("optax", self.watcher.begun)
         self._ahead = 0
+        self._remembers = False  # the optimiser keeps something from step to step
         self._unused, self._ended, self._training = Unused(), False, True
         self._told_taken = self._failed = self._broken = False
 
@@ -169,10 +170,12 @@ class JaxWatching(Watching):
         if tx is None:
             return
         self._rate = rate_of(tx)
-        self._restarts = Restarts(read(tx).name or "optax", made_at(tx))
-        place = scheduled_at(tx)
-        if place is not None:
-            yield Call("made-scheduler", 0, place)
+        made, scheduled, recipe = made_at(tx), scheduled_at(tx), read(tx)
+        self._restarts = Restarts(recipe.name or "optax", self.watcher.begun, made)
+        self._remembers = recipe.name not in (None, "SGD") or bool(recipe.options.get("momentum"))
+        for kind, place in (("made-optimiser", made), ("made-scheduler", scheduled)):
+            if place is not None:
+                yield Call(kind, 0, place)
 
     def _of(self, record: Record) -> Iterator[Observation]:
         look = record.look
@@ -191,8 +194,13 @@ class JaxWatching(Watching):
             if isinstance(observation, Frame) and observation.role is Role.GRADIENT and self._is_broken(observation, record):
                 yield from self._broken_gradient(observation)
             if isinstance(observation, Step) and look is not None and look.count is not None:
-                parameters = len(record.lane.names)
+                parameters, self._restarts.called_at = len(record.lane.names), self.watcher.called_at
                 yield from self._restarts.met(record.step, int(np.asarray(look.count)), parameters, observation.loss)
+            elif (
+                isinstance(observation, Step) and look is not None and self._remembers and self.watcher.begins_inside is not None
+            ):
+                place, parameters = self.watcher.begins_inside, len(record.lane.names)
+                yield from self._restarts.inside(record.step, place, parameters, observation.loss)
         if look is not None:
             self.watcher.tripwire.read(record.step)
             yield from (Absent(what, reason) for what, reason in self._untold.items())
