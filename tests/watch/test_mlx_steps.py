@@ -153,6 +153,18 @@ def test_what_waits_at_one_step_and_not_at_another_has_not_grown() -> None:
     assert waiting is not None
 
 
+def test_what_waits_of_longer_and_longer_sequences_is_of_one_step_alone() -> None:
+    graphs, told = Graphs(), []
+    waiting = mx.zeros(3)
+    for step in range(1, 200):
+        waiting = mx.zeros(3)
+        for _ in range(20 * (step // 20)):
+            waiting = waiting + 1
+        told.append(graphs.after_step(step))
+    assert [r.alive for r in told if r is not None and r.alive] == []
+    assert waiting is not None
+
+
 def test_what_becomes_more_at_every_step_has_grown() -> None:
     graphs, told = Graphs(), []
     total = mx.zeros(3)

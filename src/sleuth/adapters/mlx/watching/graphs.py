@@ -9,6 +9,9 @@ from sleuth.core.observation import Retention
 # Searched for at so many steps, half as many later, and at each doubling: to draw what is dragged along takes longer the longer
 # it is.
 FIRST = 16
+# Each time so many steps before, too: what grows from one step to the next drags the earlier ones along. Between searches far
+# apart sequences may have become longer.
+APART = 2
 # In a row: what waits at one search and not at another, as the loss of a second model does, has not grown.
 LEAST_GROWTHS = 2
 # Who was found at so many searches is known well enough.
@@ -19,8 +22,9 @@ LEAST_GROWTH = 0.5
 
 @dataclass
 class Graphs:
-    _next: int = FIRST
-    _before: dict[str, int] = field(default_factory=dict)
+    _next: int = FIRST - APART
+    _before: dict[str, int] | None = None  # at the first search of two
+    _latest: dict[str, int] = field(default_factory=dict)  # at the second, the last time
     _step: int = 0
     _found: int = 0
     _growths: dict[str, int] = field(default_factory=dict)
@@ -29,16 +33,20 @@ class Graphs:
         if step < self._next or self._found >= ENOUGH:
             return None
         behind = operations_behind(sys._getframe(1))
-        growing, first = {}, self._step == 0
+        if self._before is None:
+            self._before, self._next, self._step = {name: count for name, (count, _) in behind.items()}, step + APART, step
+            return None
+        growing = {}
         for name, (count, variable) in behind.items():
-            growth = (count - self._before.get(name, 0)) / (step - self._step)
-            self._growths[name] = self._growths.get(name, 0) + 1 if growth >= LEAST_GROWTH and name in self._before else 0
+            growth = (count - self._before.get(name, count)) / (step - self._step)
+            grown = growth >= LEAST_GROWTH and count > self._latest.get(name, 0)
+            self._growths[name] = self._growths.get(name, 0) + 1 if grown else 0
             if self._growths[name] >= LEAST_GROWTHS:
                 growing[name] = (min(step, round(count / growth)), variable)
         self._growths = {name: count for name, count in self._growths.items() if name in behind}
-        self._next, self._step = step + FIRST // 2 if first or step < 2 * FIRST else 2 * step, step
-        self._before = {name: count for name, (count, _) in behind.items()}
-        if first or not growing:  # what waits once is no growth: a loss that is computed at the end of the step
+        self._latest, self._before = {name: count for name, (count, _) in behind.items()}, None
+        self._next = (step + FIRST // 2 if step < 2 * FIRST else 2 * step) - APART
+        if not growing:  # what waits once is no growth: a loss that is computed at the end of the step
             return Retention(step, 0)
         self._found += 1
         alive, variable = max(growing.values(), key=lambda found: found[0])
