@@ -15,6 +15,7 @@ from flax import nnx
 from sleuth.adapters.jax import ADAPTER
 from sleuth.adapters.jax.bench import JaxBench
 from sleuth.adapters.jax.effort import CAREFUL, HASTY, numbers_made, options_for
+from sleuth.adapters.jax.running import Programs
 from sleuth.core.errors import Unsupported
 from sleuth.core.subject import Parts, Subject
 from sleuth.probes.ablation import without_inputs
@@ -77,6 +78,12 @@ def test_the_same_program_is_compiled_once_also_if_it_closes_over_arrays(caplog:
     assert not compiled(caplog, closing(0.25))
     one, other = closing(0.25)(), closing(np.arange(3))()
     assert one != other
+
+
+def test_programs_that_use_other_arguments_are_not_the_same() -> None:
+    one, two = np.arange(17, dtype=np.float32), np.ones(17, np.float32)
+    assert np.array_equal(Programs(wide=False).run("first", lambda a, b: 3 * a, one, two), 3 * one)
+    assert np.array_equal(Programs(wide=False).run("second", lambda a, b: 3 * b, one, two), 3 * two)
 
 
 @pytest.mark.parametrize(("modes", "traced"), [(False, 1), (True, 2)])

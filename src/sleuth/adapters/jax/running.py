@@ -107,7 +107,8 @@ def _compiled(name: Hashable, function: Callable[..., Any], tree: Any, flat: lis
         structure[:] = [out]
         return made
 
-    traced = jax.jit(flattened).trace(*flat)
+    # A program that leaves out what it does not use is the same text whichever argument that is.
+    traced = jax.jit(flattened, keep_unused=True).trace(*flat)
     lowered = traced.lower()
     options = options_for(name, traced.jaxpr.jaxpr, wide=wide)
     digest = hashlib.sha256(lowered.as_text().encode())

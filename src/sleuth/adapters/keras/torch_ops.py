@@ -14,6 +14,9 @@ from sleuth.core.observation import Origin
 from sleuth.core.tree import leaves
 
 CUTS = {"relu", "relu_", "relu6"}
+# To these a zero is what breaks them; of a quotient it is the second that must not be one.
+BROKEN_BY_ZERO = {"log", "log2", "log10", "reciprocal", "rsqrt", "pow", "__pow__", "logit"}
+QUOTIENTS = {"div", "divide", "true_divide", "__truediv__"}
 # They hand values on as they are.
 MOVES = {
     "cat", "concat", "concatenate", "stack", "__getitem__", "select", "narrow", "split", "chunk", "unbind", "tensor_split",
@@ -54,7 +57,7 @@ class Ops:
         origin, guilty = self._origins.origin(tree, step), self._origins.guilty(tree)
         if origin is None or guilty is None:
             return origin
-        cut = next((made for given in _with_zeros(guilty[0]) if (made := self._cut_off(given)) is not None), None)
+        cut = next((made for given in _zeros_that_break(guilty[0]) if (made := self._cut_off(given)) is not None), None)
         if cut is None:
             return origin
         layer = self._hearing._by_path.get(cut.layer)
@@ -75,6 +78,13 @@ class Ops:
         if op is None or op.name in CUTS or op.name not in MOVES or not depth:
             return op if op is not None and op.name in CUTS else None
         return next((made for given in _with_zeros(op) if (made := self._cut_off(given, depth - 1)) is not None), None)
+
+
+def _zeros_that_break(op: Op) -> list[torch.Tensor]:
+    name = op.name.rstrip("_") if not op.name.startswith("__") else op.name
+    if name in QUOTIENTS:
+        return [t for t in op.args[1:2] if is_tensor(t) and bool((t.detach() == 0).any())]
+    return _with_zeros(op) if name in BROKEN_BY_ZERO else []
 
 
 def _with_zeros(op: Op) -> list[torch.Tensor]:
