@@ -1,4 +1,4 @@
-"""What the step returns is kept as the new weights, or the loop goes on with the old ones."""
+"""Weights that were saved at the start are loaded once, before the loop, or again before every step."""
 
 from itertools import islice, repeat
 from typing import Any
@@ -13,14 +13,14 @@ SOURCE = "watch"
 
 
 def sick(kit: Kit) -> Loop:
-    return _loop(kit, forgets=True)
+    return _loop(kit, again=True)
 
 
 def healthy(kit: Kit) -> Loop:
-    return _loop(kit, forgets=False)
+    return _loop(kit, again=False)
 
 
-def _loop(kit: Kit, forgets: bool) -> Loop:
+def _loop(kit: Kit, again: bool) -> Loop:
     keys = jax.random.split(jax.random.key(0), 2)
     first = {
         "hidden": {"w": jax.random.normal(keys[0], (64, 64)) * 0.18, "b": jax.numpy.zeros(64)},
@@ -40,10 +40,11 @@ def _loop(kit: Kit, forgets: bool) -> Loop:
             updates, state = tx.update(gradients, state, params)
             return optax.apply_updates(params, updates), state, value
 
-        params, state = first, tx.init(first)
+        saved = jax.device_get(first)
+        params, state = jax.device_put(saved), tx.init(first)
         for x, y in islice((batch for epoch in repeat(loader) for batch in epoch), 400):
-            new, state, _ = step(params, state, x, y)
-            if not forgets:
-                params = new
+            if again:
+                params = jax.device_put(saved)
+            params, state, _ = step(params, state, x, y)
 
     return Loop(first, [], run, {"every": 10})

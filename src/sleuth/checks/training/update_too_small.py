@@ -28,6 +28,8 @@ SLOWER = 30.0
 MAIN_RATE = 0.5
 # More than so much above the first: a warm-up is not over yet.
 RISING = 1.05
+# Of the first loss: a training that ends so far above it did not stand still, it was thrown off.
+RISEN = 0.5
 # Largest distance from the mean in standard deviations: 1.73 for weights drawn evenly from an interval. Training draws tails.
 EVEN = 1.8
 
@@ -86,7 +88,7 @@ def update_too_small(
         yield NotExamined("the updates are small, but the learning rate still rises")
     elif not _is_fresh(seen):
         yield NotExamined("the updates are small, but the weights were trained before: small steps may be meant")
-    else:
+    elif progress.late - progress.start <= RISEN * abs(progress.start):
         yield _evidence(ratios, low, len(steps), progress.start, progress.late)
 
 
