@@ -2,6 +2,7 @@
 
 import os
 import sys
+from typing import Any
 
 os.environ["KERAS_BACKEND"] = "jax"
 
@@ -11,6 +12,7 @@ from keras import layers
 
 import sleuth
 from sleuth.adapters.keras import ADAPTER
+from sleuth.adapters.keras.watching.asking import Around
 from sleuth.core.history import Seen
 from sleuth.core.observation import LossCall, Role, Step
 from sleuth.testing.conformance import rules
@@ -163,13 +165,30 @@ class Careless(keras.Model):
         return {"loss": self.compute_loss(*data, scores)}, (trainable, others, metrics)
 
 
+def depth(function: Any) -> int:
+    """How many listen to it."""
+    return 1 + depth(function.plain) if isinstance(function, Around) else 0
+
+
+class Counted(keras.callbacks.Callback):
+    def __init__(self) -> None:
+        super().__init__()
+        self.listeners: list[int] = []
+
+    def on_epoch_end(self, epoch, logs=None) -> None:
+        self.listeners.append(depth(self.model.test_function))
+
+
 def hears_what_a_validation_asks() -> None:
     for kind, found in ((Careless, ["validating-in-train-mode"]), (model, [])):
         made = kind()
         made.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+        count = Counted()
         with sleuth.watch(made, directory=None) as watch:
-            made.fit(X, Y, epochs=3, batch_size=32, verbose=0, validation_data=(X[:128], Y[:128]))
-        assert not hasattr(made.test_function, "__sleuth_hears__")
+            made.fit(X, Y, epochs=3, batch_size=32, verbose=0, validation_data=(X[:128], Y[:128]), callbacks=[count])
+        assert len(set(count.listeners)) == 1
+        assert count.listeners[0] > 0
+        assert depth(made.test_function) == 0
         told = [f for f in watch.report().findings if f.name == "validating-in-train-mode"]
         assert [f.name for f in told] == found
         assert all(f.location is not None and "# here" in f.location.text for f in told)

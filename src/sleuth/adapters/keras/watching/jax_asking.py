@@ -1,19 +1,16 @@
 """What `evaluate` asks the model on Keras' jax backend: heard while its step is traced, and told at every batch like that one."""
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
-
-import keras
 
 from sleuth.adapters.keras.patching import replaced
 from sleuth.adapters.keras.places import Spot, spot_now
+from sleuth.adapters.keras.watching.asking import around_test_function
 from sleuth.adapters.keras.watching.modes import ModeHearing
 
 if TYPE_CHECKING:
     from sleuth.adapters.keras.watching.watching import KerasWatching
-
-OURS = "__sleuth_hears__"
 
 
 class JaxAsking:
@@ -24,15 +21,8 @@ class JaxAsking:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        with ExitStack() as stack:
-            stack.enter_context(replaced(type(self._model), "test_step", self._tracing))
-            stack.enter_context(replaced(keras.Model, "make_test_function", self._making))
-            try:
-                yield
-            finally:
-                plain = getattr(getattr(self._model, "test_function", None), OURS, None)
-                if plain is not None:
-                    self._model.test_function = plain
+        with replaced(type(self._model), "test_step", self._tracing), around_test_function(self._model, self._telling):
+            yield
 
     def _called(self, training: bool) -> None:
         self._calls.append((training, spot_now()))
@@ -47,16 +37,6 @@ class JaxAsking:
 
         return test_step
 
-    def _making(self, plain: Callable[..., Any]) -> Callable[..., Any]:
-        def make_test_function(model: Any, *args: Any, **kwargs: Any) -> Any:
-            made = plain(model, *args, **kwargs)
-            function = model.test_function
-            if model is self._model and function is not None and getattr(function, OURS, None) is None:
-                model.test_function = self._telling(function)
-            return made
-
-        return make_test_function
-
     def _telling(self, plain: Callable[..., Any]) -> Callable[..., Any]:
         def test(*args: Any) -> Any:
             result = plain(*args)
@@ -67,5 +47,4 @@ class JaxAsking:
                 self._watching.give_up(error)
             return result
 
-        setattr(test, OURS, plain)
         return test

@@ -1,7 +1,7 @@
 """Keeps what an examination after the end needs: the variables of the first step, and some of the batches that passed by."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
 import keras
@@ -11,9 +11,9 @@ from sleuth.adapters.keras import backend
 from sleuth.adapters.keras.anatomy import layers
 from sleuth.adapters.keras.bench import held_by, open_bench
 from sleuth.adapters.keras.copying import copied
-from sleuth.adapters.keras.patching import replaced
 from sleuth.adapters.keras.sides import assign
 from sleuth.adapters.keras.state import Randomness
+from sleuth.adapters.keras.watching.asking import around_test_function
 from sleuth.adapters.keras.watching.basin import Basin, parts_of
 from sleuth.adapters.keras.watching.feeding import Fed, rows_of
 from sleuth.core.kept import Group, Kept, Passed
@@ -27,7 +27,6 @@ MOST_GROUPS = 4
 BYTES_A_GROUP = MOST_BYTES // MOST_GROUPS
 # Sums in another order, compiled in another way.
 ROUNDING = 1e-4
-OURS = "__sleuth_keeps__"
 TOO_LARGE = "the model is too large to be called once more at the end"
 
 
@@ -88,24 +87,8 @@ class Keeper:
     @contextmanager
     def listening(self) -> Iterator[None]:
         """To what the model is asked by `evaluate`, which `fit` calls for its validation."""
-        with ExitStack() as stack:
-            stack.enter_context(replaced(keras.Model, "make_test_function", self._making))
-            try:
-                yield
-            finally:
-                plain = getattr(getattr(self._model, "test_function", None), OURS, None)
-                if plain is not None:
-                    self._model.test_function = plain
-
-    def _making(self, plain: Callable[..., Any]) -> Callable[..., Any]:
-        def make_test_function(model: Any, *args: Any, **kwargs: Any) -> Any:
-            made = plain(model, *args, **kwargs)
-            function = model.test_function
-            if model is self._model and function is not None and getattr(function, OURS, None) is None:
-                model.test_function = self._asking(function)
-            return made
-
-        return make_test_function
+        with around_test_function(self._model, self._asking):
+            yield
 
     def _asking(self, plain: Callable[..., Any]) -> Callable[..., Any]:
         def test(*args: Any) -> Any:
@@ -115,7 +98,6 @@ class Keeper:
                 return plain(*args)
             return plain(args[0], _heard(args[1], lambda data: self.hear(self.asked_about, data)))
 
-        setattr(test, OURS, plain)
         return test
 
     def hear(self, note: Callable[[Any], None], data: Any) -> None:
