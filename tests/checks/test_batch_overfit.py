@@ -194,6 +194,40 @@ def state(bench: Bench) -> tuple[Any, ...]:
     return weights, bench.lr, torch.get_rng_state().numpy().tobytes()
 
 
+class SlowAtFirst(nn.Module):
+    """As what is compiled: the first batch that it learns from takes its time."""
+
+    def __init__(self, always: bool) -> None:
+        super().__init__()
+        self.layers, self.always, self.learned = KIT.mlp(64, 16, 10), always, 0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        learns = self.training and torch.is_grad_enabled()
+        SlowAtFirst.clock += 2.0 if learns and (self.always or not self.learned) else 0.001
+        self.learned += learns
+        return self.layers(x)
+
+    clock = 0.0
+
+
+@pytest.mark.parametrize(("always", "samples"), [(False, 16), (True, 8)])
+def test_a_first_step_that_is_compiled_is_no_measure_of_the_others(always: bool, samples: int) -> None:
+    from sleuth.adapters import adapter_for
+    from sleuth.core.trial import Overfit
+    from sleuth.probes.overfit import overfit
+    from sleuth.probes.reading import reading
+
+    model = SlowAtFirst(always)
+    adapter = adapter_for(model)
+    subject = Subject(model, KIT.loader(*digits()), nn.CrossEntropyLoss(), adam(model))
+    lab = Lab(subject, adapter, 900, clock=lambda: SlowAtFirst.clock)
+    with adapter.bench(subject) as bench:
+        lab.bench_ = bench
+        list(reading.run(lab))
+        (found,) = [trial for trial in overfit.run(lab) if isinstance(trial, Overfit)]
+    assert found.samples == samples
+
+
 def test_one_answer_for_all_costs_the_entropy_of_the_labels() -> None:
     from sleuth.probes.floors import _label_entropy, _surprise
 
