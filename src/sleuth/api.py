@@ -271,7 +271,7 @@ def _worded(findings: Iterable[Finding], engine: Engine, framework: str | None) 
     from sleuth.adapters import in_words_of
 
     usual = {c.name: c.fix for c in engine.checks}
-    return [replace(f, fix=in_words_of(framework, f.name, f.fix, usual[f.name])) for f in findings]
+    return [replace(f, fix=in_words_of(framework, f.name, f.fix, usual.get(f.name, ""))) for f in findings]
 
 
 def configured(select: list[str] | None, ignore: Mapping[str, str] | None) -> Configuration:

@@ -10,10 +10,15 @@ import pytest
 
 import sleuth
 from sleuth.adapters import FOREIGN, REMARK, SPOKEN, advice_in, in_words_of
+from sleuth.api import build_report
 from sleuth.checks import all_checks
-from sleuth.core.check import Check
+from sleuth.core.check import Check, Evidence, NotExamined, Seen
+from sleuth.core.engine import Engine
+from sleuth.core.observation import Step
+from sleuth.core.settings import Configuration
 from sleuth.testing import Kit
 from tests.conftest import kits
+from tests.core.test_engine import make
 from tests.material import digits
 
 OTHERS = [kit for kit in kits() if kit.name != SPOKEN]
@@ -54,6 +59,17 @@ def test_a_text_of_a_findings_own_stays_where_it_can_be_understood() -> None:
     assert in_words_of("jax", "zero-gradients", "Call h.detach().", "usual") == advice_in("jax")["zero-gradients"]
     assert in_words_of("jax", "loss-diverges", own, "usual") == "Give it a layer more, or two."
     assert in_words_of(SPOKEN, "zero-gradients", own, "usual") == own
+
+
+def test_what_sleuth_says_of_itself_is_told_in_every_framework() -> None:
+    def broken(seen: Seen) -> Iterator[Evidence | NotExamined]:
+        raise ZeroDivisionError("oops")
+        yield
+
+    engine = Engine([make(broken)], Configuration())
+    engine.emit(Step(0, 0.5))
+    report = build_report(engine, source="watch", framework="jax", subject="", seconds=1.0)
+    assert [f.name for f in report.findings] == ["sleuth-failed"]
 
 
 def _own_texts(check: Check) -> Iterator[str]:

@@ -80,3 +80,11 @@ def test_a_table_says_of_all_rows_what_each_row_says_of_itself(a: np.ndarray, b:
     assert rms_of(table) == pytest.approx([row.rms for row in rows], rel=1e-12)
     whole = None if any(not row.all_finite for row in rows) else np.hypot(*(row.norm for row in rows))
     assert norm_of(table) == (None if whole is None else pytest.approx(whole, rel=1e-9))
+
+
+def test_numbers_whose_squares_no_float_holds_have_a_size() -> None:
+    huge = Statistics(4, 1e200, 0.0, 1e200, 1e200, 4e200, 0, 0, 0)
+    assert huge.rms == 1e200
+    with np.errstate(all="raise"):
+        assert rms_of(huge.to_row()[None])[0] == 1e200
+        assert norm_of(huge.to_row()[None]) == np.inf

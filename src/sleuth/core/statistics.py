@@ -5,6 +5,7 @@ One tensor is one row of a float64 table with the columns below. `count` counts 
 counted and never stored as numbers, so that SQLite, JSON and HTML stay sound.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,7 +44,7 @@ class Statistics:
 
     @property
     def rms(self) -> float:
-        return float(np.sqrt(self.mean**2 + self.variance))
+        return math.hypot(self.mean, self.std)  # the square of a number that float64 holds need not be one
 
     @property
     def norm(self) -> float:
@@ -84,14 +85,15 @@ def rms_of(table: np.ndarray) -> np.ndarray:
     """Of each row, as Statistics.rms says it of one."""
     finite = table[:, 0] - table[:, 7] - table[:, 8]
     variance = np.divide(table[:, 2], finite, out=np.zeros(len(table)), where=finite > 0)
-    return np.sqrt(table[:, 1] ** 2 + variance)
+    return np.hypot(table[:, 1], np.sqrt(variance))
 
 
 def norm_of(table: np.ndarray) -> float | None:
     """Of all tensors of a table together; None where one holds NaN or Inf."""
     if table[:, 7:9].any():
         return None
-    return float(np.sqrt((table[:, 2] + table[:, 0] * table[:, 1] ** 2).sum()))
+    with np.errstate(over="ignore"):
+        return float(np.sqrt((table[:, 2] + table[:, 0] * table[:, 1] ** 2).sum()))
 
 
 def merge(a: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -24,5 +24,5 @@ def _subject(kit: Kit, one_by_one: bool) -> Subject:
             return 8 * x / x.norm(dim=1, keepdim=True)
 
     model = kit.sequential(kit.linear(64, 64), UnitLength(), kit.activation("relu"), kit.linear(64, 10))
-    loader = kit.loader(*digits(), batch_size=64)
+    loader = kit.loader(*digits(), batch_size=256)
     return Subject(model, loader, kit.loss("cross-entropy"), kit.optimiser(model, lr=1e-3))

@@ -16,14 +16,14 @@ SAMPLES = 1024
 
 
 def parse(text: bytes) -> np.ndarray:
-    return np.array(zlib.decompress(text).split(), dtype=np.float32)[::80]
+    return np.array(zlib.decompress(text).split(), dtype=np.float32)[::160]
 
 
 class Digits(keras.utils.PyDataset):
     def __init__(self, parses_each_time: bool) -> None:
         super().__init__()
         x, self.y = (a[:SAMPLES] for a in digits())
-        self.packed = [zlib.compress(" ".join(f"{v:.9f}" for v in np.repeat(row, 80)).encode()) for row in x]
+        self.packed = [zlib.compress(" ".join(f"{v:.9f}" for v in np.repeat(row, 160)).encode()) for row in x]
         self.parsed = None if parses_each_time else np.stack([parse(text) for text in self.packed])
 
     def __len__(self) -> int:

@@ -18,12 +18,12 @@ class Packed:
     """Batches of rows that are kept as text."""
 
     def __init__(self, x: np.ndarray, y: np.ndarray, parses_each_time: bool) -> None:
-        self.texts = [zlib.compress(" ".join(f"{v:.9f}" for v in np.repeat(row, 40)).encode()) for row in x]
+        self.texts = [zlib.compress(" ".join(f"{v:.9f}" for v in np.repeat(row, 160)).encode()) for row in x]
         self.parsed = None if parses_each_time else [self.parse(text) for text in self.texts]
         self.y = y
 
     def parse(self, text: bytes) -> np.ndarray:
-        return np.array(zlib.decompress(text).split(), dtype=np.float32)[::40]
+        return np.array(zlib.decompress(text).split(), dtype=np.float32)[::160]
 
     def row(self, i: int) -> np.ndarray:
         return self.parse(self.texts[i]) if self.parsed is None else self.parsed[i]
