@@ -34,17 +34,17 @@ class Graphs:
             return None
         behind = operations_behind(sys._getframe(1))
         if self._before is None:
-            self._before, self._next, self._step = {name: count for name, (count, _) in behind.items()}, step + APART, step
+            self._before, self._next = {name: count for name, (count, _) in behind.items()}, step + APART
             return None
         growing = {}
         for name, (count, variable) in behind.items():
-            growth = (count - self._before.get(name, count)) / (step - self._step)
-            grown = growth >= LEAST_GROWTH and count > self._latest.get(name, 0)
-            self._growths[name] = self._growths.get(name, 0) + 1 if grown else 0
-            if self._growths[name] >= LEAST_GROWTHS:
+            at_once = (count - self._before.get(name, count)) / APART
+            growth = (count - self._latest.get(name, 0)) / (step - self._step)
+            self._growths[name] = self._growths.get(name, 0) + 1 if min(at_once, growth) >= LEAST_GROWTH else 0
+            if self._growths[name] >= LEAST_GROWTHS and name in self._latest:
                 growing[name] = (min(step, round(count / growth)), variable)
         self._growths = {name: count for name, count in self._growths.items() if name in behind}
-        self._latest, self._before = {name: count for name, (count, _) in behind.items()}, None
+        self._latest, self._before, self._step = {name: count for name, (count, _) in behind.items()}, None, step
         self._next = (step + FIRST // 2 if step < 2 * FIRST else 2 * step) - APART
         if not growing:  # what waits once is no growth: a loss that is computed at the end of the step
             return Retention(step, 0)
