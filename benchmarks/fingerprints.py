@@ -10,9 +10,9 @@ import time
 import numpy as np
 
 from sleuth.core.observation import Split
-from sleuth.probes.fingerprint import fingerprints
-from sleuth.probes.overlap import compare
-from sleuth.probes.probe import Readings
+from sleuth.probes.data.overlap import compare
+from sleuth.probes.fingerprints.fingerprint import fingerprints
+from sleuth.probes.lab.probe import Readings
 
 BATCH = 1024
 LEAKED = 0.1

@@ -15,7 +15,7 @@ import mlx.optimizers as optim
 import numpy as np
 
 import sleuth
-from sleuth.adapters.mlx.watching import taps
+from sleuth.adapters.mlx.watching import patches
 
 WARM_UP = 40
 
@@ -57,14 +57,14 @@ def in_turns(widths: tuple[int, ...], batch: int, steps: int, every: int | None)
     plain: list[float] = []
     watched: list[float] = []
     with sleuth.watch(model, optimiser, directory=None, quiet=True, every=every) as w:
-        listeners = list(taps.LISTENERS)
+        listeners = list(patches.LISTENERS)
         for i in range(steps + WARM_UP):
             for which in (0, 1) if i % 2 else (1, 0):
-                taps.LISTENERS[:] = listeners if which else []
+                patches.LISTENERS[:] = listeners if which else []
                 found = seconds(step)
                 if i >= WARM_UP:
                     (watched if which else plain).append(found)
-        taps.LISTENERS[:] = listeners
+        patches.LISTENERS[:] = listeners
     return plain, watched, w.watching.looks
 
 

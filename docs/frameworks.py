@@ -6,8 +6,8 @@ from pathlib import Path
 
 from frameworks_reasons import MISSING, WORDS
 
-from sleuth.core import adapter as protocol
-from sleuth.core.adapter import Adapter
+from sleuth.core.contract import adapter as protocol
+from sleuth.core.contract.adapter import Adapter
 from sleuth.testing import CannotBuild, Case, Kit, suited
 
 TESTS = Path(__file__).parents[1] / "tests"

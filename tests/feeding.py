@@ -11,8 +11,8 @@ import numpy as np
 import torch
 
 from sleuth import Report, Subject
+from sleuth.core.runtime.tree import leaves
 from sleuth.core.subject import take_apart
-from sleuth.core.tree import leaves
 
 # Silence by not looking is not health: so much of what can be fed must have been examined.
 LEAST = 0.8

@@ -6,7 +6,7 @@ import pkgutil
 import pytest
 
 import sleuth.adapters
-from sleuth.core.adapter import Adapter
+from sleuth.core.contract.adapter import Adapter
 from sleuth.testing.conformance import Rule, matrix, rules
 from sleuth.testing.kit import Kit
 from tests.conftest import kits

@@ -8,7 +8,7 @@ from pathlib import Path
 import sleuth
 from sleuth.checks import all_checks
 from sleuth.core.stage import Stage
-from sleuth.probes.probe import all_probes
+from sleuth.probes.lab.probe import all_probes
 
 SOURCE = Path(sleuth.__file__).parent
 FRAMEWORKS = ("torch", "jax", "keras", "tensorflow", "mlx", "mithril", "sklearn")

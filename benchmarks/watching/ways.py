@@ -13,7 +13,7 @@ from torch.optim import optimizer as optim
 
 import sleuth
 from benchmarks.watching.trainings import Training
-from sleuth.adapters.torch.watching import taps
+from sleuth.adapters.torch.watching import patches
 
 # A context that is entered around the whole and yields the step to take.
 Way = Callable[[Training], contextlib.AbstractContextManager[Callable[[], Any]]]
@@ -51,7 +51,7 @@ class Sleeping:
 
     def __enter__(self) -> None:
         self._module_call = nn.Module.__call__
-        open_taps = [tap for tap in (*taps._taps, *taps.Root._taps.values()) if isinstance(tap, taps.Tap)]
+        open_taps = [tap for tap in (*patches._taps, *patches.Root._taps.values()) if isinstance(tap, patches.Tap)]
         self._places = [(tap._holder, tap._name, vars(tap._holder)[tap._name]) for tap in open_taps]
         for tap in open_taps:
             tap.remove()

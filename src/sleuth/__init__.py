@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from sleuth.adapters.numpy.forms.functions import ByHand
     from sleuth.api import examine, load, replay, scene, watch
+    from sleuth.core.contract.expectation import Expect
     from sleuth.core.errors import Stopped, UnusableInput, Violated
-    from sleuth.core.expectation import Expect
     from sleuth.core.report import Report
     from sleuth.core.subject import Subject
     from sleuth.instruments.activations import activations
@@ -43,7 +43,7 @@ __version__ = "0.1.0"
 # Looked up when first used: a training script that imports sleuth pays for it only where it calls it.
 _HOMES = {
     "ByHand": "sleuth.adapters.numpy.forms.functions",
-    "Expect": "sleuth.core.expectation",
+    "Expect": "sleuth.core.contract.expectation",
     "Report": "sleuth.core.report",
     "Stopped": "sleuth.core.errors",
     "Subject": "sleuth.core.subject",

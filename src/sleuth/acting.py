@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Literal
 
+from sleuth.core.contract.guard import Act, Alarm, Draft
+from sleuth.core.contract.scene import MOST_BYTES, MOST_SCENES
 from sleuth.core.errors import Stopped, UnusableInput, Violated
 from sleuth.core.finding import Finding
-from sleuth.core.guard import Act, Alarm, Draft
-from sleuth.core.scene import MOST_BYTES, MOST_SCENES
 from sleuth.core.stage import Confidence, Severity, Stage
 from sleuth.store.scenes import write_scene
 

@@ -5,23 +5,23 @@ from contextlib import ExitStack, suppress
 from dataclasses import replace
 from typing import Any
 
-from sleuth.core.adapter import Adapter, Emit, Steps
-from sleuth.core.clock import shared_clock
+from sleuth.core.contract.adapter import Adapter, Emit, Steps
+from sleuth.core.contract.kept import Kept
 from sleuth.core.errors import Unsupported
-from sleuth.core.kept import Kept
 from sleuth.core.observation import Absent, Batch, Failure, Frame, Observation, Settings, Split, Step
+from sleuth.core.runtime.clock import shared_clock
 from sleuth.core.stage import Stage
 from sleuth.core.subject import Subject
 from sleuth.core.trial import Alignment, Connection, Overlap
 from sleuth.instruments.graph import drawing_of
-from sleuth.probes.examination import run_probe
-from sleuth.probes.gathering import Gathered, gather
-from sleuth.probes.late import drift, late_alignment
-from sleuth.probes.probe import Lab, Probe, all_probes
-from sleuth.probes.sequence import PROBES as OF_THE_ORDER
-from sleuth.probes.sequence import Sequenced
-from sleuth.probes.sources import whole_batches
-from sleuth.probes.telling_apart import validation_of
+from sleuth.probes.data.batch_order import PROBES as OF_THE_ORDER
+from sleuth.probes.data.batch_order import Sequenced
+from sleuth.probes.data.late_drift import drift, late_alignment
+from sleuth.probes.lab.examination import run_probe
+from sleuth.probes.lab.gathered_batches import Gathered, gather
+from sleuth.probes.lab.probe import Lab, Probe, all_probes
+from sleuth.probes.lab.sources import whole_batches
+from sleuth.probes.lab.validation_or_training import validation_of
 
 # These would need the user's own loader: its workers, its second pass, the size of its batches.
 OF_THE_LOADER = ("worker_noise", "second_pass", "gradient_noise")

@@ -8,24 +8,24 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sleuth.core.adapter import Replays
+from sleuth.core.contract.adapter import Replays
+from sleuth.core.contract.scene import Replayed, Scene
 from sleuth.core.diagnosis import diagnose
 from sleuth.core.engine import Engine
 from sleuth.core.errors import UnusableInput
-from sleuth.core.facts import facts_of
 from sleuth.core.finding import Finding
 from sleuth.core.history import Seen
 from sleuth.core.observation import Crash, Drawing, LossCall, Role, Step
-from sleuth.core.remembered import Remembered
+from sleuth.core.recording.facts import facts_of
+from sleuth.core.recording.remembered import Remembered
 from sleuth.core.report import Report
-from sleuth.core.scene import Replayed, Scene
 from sleuth.core.settings import Configuration, parse_configuration, read_configuration
 from sleuth.core.subject import Subject
 
 if TYPE_CHECKING:
     from sleuth.acting import OnError
-    from sleuth.core.expectation import Expect
-    from sleuth.core.recording import Recording
+    from sleuth.core.contract.expectation import Expect
+    from sleuth.core.recording.recording import Recording
     from sleuth.live import Watch
     from sleuth.store.reading import Run
 
@@ -96,8 +96,8 @@ def examine_subject(
     from sleuth.adapters import adapter_for
     from sleuth.checks import all_checks
     from sleuth.instruments.graph import drawing_of
-    from sleuth.probes.examination import examine_all
-    from sleuth.probes.probe import Lab
+    from sleuth.probes.lab.examination import examine_all
+    from sleuth.probes.lab.probe import Lab
     from sleuth.views import progress as progress_view
 
     if budget_seconds <= 0:
@@ -288,7 +288,7 @@ def load(path: str | Path) -> Report:
 
     A run is judged anew from what was recorded, by the checks and settings of now.
     """
-    from sleuth.core.saved import read_report
+    from sleuth.core.recording.saved import read_report
     from sleuth.views import VIEWS
 
     path = Path(path)

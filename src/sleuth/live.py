@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 
 from sleuth.acting import Acting, OnError
-from sleuth.core.adapter import Adapter, Describes, Watches, Watching
+from sleuth.core.contract.adapter import Adapter, Describes, Watches, Watching
+from sleuth.core.contract.expectation import Expect, require_expectations
+from sleuth.core.contract.guard import Act, Alarm, Guard
+from sleuth.core.contract.kept import Kept
 from sleuth.core.diagnosis import diagnose
 from sleuth.core.engine import Engine
 from sleuth.core.errors import EnoughSteps, Stopped, UnusableInput
-from sleuth.core.expectation import Expect, require_expectations
-from sleuth.core.guard import Act, Alarm, Guard
-from sleuth.core.jumps import Jumps
-from sleuth.core.kept import Kept
 from sleuth.core.observation import Architecture, Dropped, Ending, Evaluation, Frame, Observation, Split, Step
+from sleuth.core.recording.jumps import Jumps
 from sleuth.core.report import Report
 from sleuth.core.statistics import pack, unpack
 from sleuth.core.subject import Subject

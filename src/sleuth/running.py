@@ -11,10 +11,10 @@ from pathlib import Path
 
 from sleuth.adapters import adapter_named, frameworks
 from sleuth.api import RUNS, build_report, configured, file_name, new_folder
-from sleuth.core.adapter import Adapter, Attended, Discovered, Discovering, Discovers, Explains
+from sleuth.core.contract.adapter import Adapter, Attended, Discovered, Discovering, Discovers, Explains
+from sleuth.core.contract.kept import Kept
 from sleuth.core.engine import NAMES, Engine
 from sleuth.core.errors import EnoughSteps
-from sleuth.core.kept import Kept
 from sleuth.core.observation import Absent
 from sleuth.core.report import Report
 from sleuth.core.settings import Configuration

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sleuth.api import RUNS, watch
-from sleuth.core.adapter import Attended, Discovered, Discovers, WrapsSteps
+from sleuth.core.contract.adapter import Attended, Discovered, Discovers, WrapsSteps
 from sleuth.core.errors import UnusableInput
 from sleuth.core.report import Report
 

@@ -8,7 +8,7 @@ import optax
 import pytest
 
 from sleuth.adapters import adapter_named
-from sleuth.adapters.jax.watching.makers import made_at, scheduled_at
+from sleuth.adapters.jax.watching.created_at import made_at, scheduled_at
 
 BEGINS = {
     "exponential": lambda: optax.exponential_decay(1e-3, 1, 0.9),

@@ -14,10 +14,10 @@ import pytest
 from sleuth import Subject
 from sleuth.adapters import adapter_named
 from sleuth.adapters.jax.describing import describe
+from sleuth.adapters.jax.source_lines import written_at
 from sleuth.adapters.jax.watching import layer_places
 from sleuth.adapters.jax.watching.patches import Patches
-from sleuth.adapters.jax.written import written_at
-from sleuth.core.adapter import Attended, Discovered
+from sleuth.core.contract.adapter import Attended, Discovered
 from sleuth.core.engine import Engine
 from sleuth.core.observation import Architecture
 from sleuth.live import Watch

@@ -14,14 +14,14 @@ from flax import nnx
 
 from sleuth.adapters.jax import ADAPTER
 from sleuth.adapters.jax.bench import JaxBench
-from sleuth.adapters.jax.effort import CAREFUL, HASTY, numbers_made, options_for
+from sleuth.adapters.jax.compile_effort import CAREFUL, HASTY, numbers_made, options_for
 from sleuth.adapters.jax.running import Programs
 from sleuth.core.errors import Unsupported
 from sleuth.core.subject import Parts, Subject
-from sleuth.probes.ablation import without_inputs
-from sleuth.probes.examination import run_probe
-from sleuth.probes.one_batch import Samples
-from sleuth.probes.probe import Lab, all_probes
+from sleuth.probes.batch.input_ablation import without_inputs
+from sleuth.probes.lab.examination import run_probe
+from sleuth.probes.lab.one_batch import Samples
+from sleuth.probes.lab.probe import Lab, all_probes
 
 rng = np.random.default_rng(0)
 # Shapes that no other test has: what was compiled before is not compiled again.

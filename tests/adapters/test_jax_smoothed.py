@@ -9,8 +9,8 @@ from flax import nnx
 from sleuth import Subject
 from sleuth.adapters.jax import ADAPTER
 from sleuth.core.subject import take_apart
-from sleuth.probes.floors import floor_of
-from sleuth.probes.probe import Lab
+from sleuth.probes.batch.floors import floor_of
+from sleuth.probes.lab.probe import Lab
 from tests.material import digits
 
 X, Y = (a[:32] for a in digits())

@@ -7,7 +7,7 @@ import pytest
 
 from sleuth.adapters.jax.stable_words import told
 from sleuth.core.observation import Origin
-from sleuth.core.stable_form import BACKWARD, FORWARD, stable_form
+from sleuth.core.reading.stable_form import BACKWARD, FORWARD, stable_form
 
 MAKERS = [(), ("softmax",), ("sigmoid",), ("sub", "sigmoid"), ("sum", "exp"), ("norm",), ("std",), ("sum",), ("sum", "square")]
 RANGES = [((0.0, 0.0),), ((-2.0, 3.0),), ((0.5, 200.0),)]

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sleuth.adapters.jax.watching.widening import widening
+from sleuth.adapters.jax.watching.float64 import widening
 
 
 def layers(w: Any, x: Any) -> Any:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sleuth.adapters.jax.written import function_line
+from sleuth.adapters.jax.source_lines import function_line
 from sleuth.core.location import locate
 
 CALL = "return self.body(x)"

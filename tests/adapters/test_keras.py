@@ -12,11 +12,11 @@ from keras import layers, ops
 from sleuth.adapters import adapter_for
 from sleuth.adapters.keras import ADAPTER
 from sleuth.checks import all_checks
-from sleuth.core.adapter import Bench
-from sleuth.core.batch_facts import contents, describe_batch
+from sleuth.core.contract.adapter import Bench
 from sleuth.core.engine import Engine
 from sleuth.core.errors import Unsupported
 from sleuth.core.observation import LossCall, Split
+from sleuth.core.reading.batch_facts import contents, describe_batch
 from sleuth.core.settings import Configuration
 from sleuth.core.subject import Parts, Subject
 from tests.material import digits

@@ -10,7 +10,7 @@ import pytest
 from mlx.utils import tree_flatten
 
 from sleuth import Subject
-from sleuth.adapters.mlx import ADAPTER, wide
+from sleuth.adapters.mlx import ADAPTER, float64
 from sleuth.adapters.mlx.state import random_key
 from sleuth.core.errors import Unsupported
 from sleuth.core.subject import take_apart
@@ -132,7 +132,7 @@ def test_the_operation_that_makes_a_nan_is_named_with_its_line(kind: type, opera
 def test_in_float64_functions_are_as_exact_as_numpys() -> None:
     x = np.linspace(-5, 5, 101)
     a = mx.array(x, mx.float64)
-    with wide.in_earnest():
+    with float64.in_earnest():
         pairs = [(mx.exp(a), np.exp(x)), (mx.sigmoid(a), 1 / (1 + np.exp(-x))), (mx.sin(a), np.sin(x)), (mx.cos(a), np.cos(x))]
         pairs += [(mx.logsumexp(a), np.log(np.exp(x).sum())), (mx.softmax(a), np.exp(x) / np.exp(x).sum())]
         assert all(np.allclose(np.array(one), other, rtol=1e-12, atol=1e-14) for one, other in pairs)

@@ -10,9 +10,9 @@ from mlx.utils import tree_flatten
 import sleuth
 from sleuth.adapters.mlx import ADAPTER
 from sleuth.adapters.mlx.state import random_key
+from sleuth.core.contract.workload import Heard
 from sleuth.core.errors import UnusableInput
 from sleuth.core.subject import Parts, Subject
-from sleuth.core.workload import Heard
 
 
 class Small(nn.Module):

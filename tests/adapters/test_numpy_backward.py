@@ -17,8 +17,8 @@ from sleuth.core.finding import Finding
 from sleuth.core.settings import Configuration
 from sleuth.core.stage import Confidence
 from sleuth.core.subject import Parts
-from sleuth.probes.gradient_check import gradient_check
-from sleuth.probes.probe import Lab
+from sleuth.probes.lab.probe import Lab
+from sleuth.probes.model.gradient_check import gradient_check
 from tests.adapters.test_numpy_forms import (
     Dense,
     ReLU,

@@ -12,7 +12,7 @@ from torch.nn import functional as F  # noqa: N812
 
 from sleuth.adapters import adapter_for
 from sleuth.core.errors import Unsupported
-from sleuth.core.flow import reshaped
+from sleuth.core.reading.flow import reshaped
 from sleuth.core.subject import Parts, Subject
 from sleuth.core.trial import Flow
 

@@ -15,12 +15,12 @@ from sleuth.api import build_report
 from sleuth.checks import all_checks
 from sleuth.core.engine import Engine
 from sleuth.core.settings import Configuration
-from sleuth.probes.describing import describing
-from sleuth.probes.examination import run_probe
-from sleuth.probes.first_pass import first_pass
-from sleuth.probes.order import order
-from sleuth.probes.probe import Lab
-from sleuth.probes.reading import reading
+from sleuth.probes.data.reading import reading
+from sleuth.probes.data.sample_order import order
+from sleuth.probes.lab.examination import run_probe
+from sleuth.probes.lab.probe import Lab
+from sleuth.probes.model.describing import describing
+from sleuth.probes.model.first_pass import first_pass
 
 
 def judge(model: nn.Module, train: Any, loss: Any = None, *, checks: list[str], **parts: Any) -> Report:

@@ -8,6 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 import torch
+from sleuth.probes.learners.features import compact, tabulate
+from sleuth.probes.learners.learnability import Learnability
+from sleuth.probes.learners.simple_learners import Bank
+from sleuth.probes.learners.targets import encode
 from torch import nn
 from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset
 
@@ -18,14 +22,10 @@ from sleuth.core.engine import Engine
 from sleuth.core.finding import Finding
 from sleuth.core.stage import Confidence, Severity
 from sleuth.core.trial import Alignment
-from sleuth.probes.alignment import alignment
-from sleuth.probes.examination import run_probe
-from sleuth.probes.features import compact, tabulate
-from sleuth.probes.learnability import Learnability
-from sleuth.probes.learners import Bank
-from sleuth.probes.probe import Lab
-from sleuth.probes.reading import reading
-from sleuth.probes.targets import encode
+from sleuth.probes.data.alignment import alignment
+from sleuth.probes.data.reading import reading
+from sleuth.probes.lab.examination import run_probe
+from sleuth.probes.lab.probe import Lab
 from tests.material import cancer, diabetes, digit_images, digits, wine
 
 Pair = tuple[np.ndarray, np.ndarray]

@@ -10,8 +10,8 @@ import torch
 from torch import nn
 
 from sleuth import Report, Subject, examine
-from sleuth.core.adapter import Bench
-from sleuth.probes.probe import Lab
+from sleuth.core.contract.adapter import Bench
+from sleuth.probes.lab.probe import Lab
 from tests.kits.torch_kit import TorchKit
 from tests.material import cancer, diabetes, digits
 
@@ -171,10 +171,10 @@ def test_time_that_runs_out_is_said() -> None:
 
 def test_the_search_for_a_rate_leaves_the_bench_as_it_was() -> None:
     from sleuth.adapters import adapter_for
-    from sleuth.probes.overfit import overfit
-    from sleuth.probes.range_test import range_test
-    from sleuth.probes.reading import reading
-    from sleuth.probes.short_training import short_training
+    from sleuth.probes.batch.overfit import overfit
+    from sleuth.probes.data.reading import reading
+    from sleuth.probes.hyperparameters.range_test import range_test
+    from sleuth.probes.training.short_training import short_training
 
     model = KIT.mlp(64, 16, 10)
     subject = Subject(model, KIT.loader(*digits()), nn.CrossEntropyLoss(), adam(model))
@@ -214,8 +214,8 @@ class SlowAtFirst(nn.Module):
 def test_a_first_step_that_is_compiled_is_no_measure_of_the_others(always: bool, samples: int) -> None:
     from sleuth.adapters import adapter_for
     from sleuth.core.trial import Overfit
-    from sleuth.probes.overfit import overfit
-    from sleuth.probes.reading import reading
+    from sleuth.probes.batch.overfit import overfit
+    from sleuth.probes.data.reading import reading
 
     model = SlowAtFirst(always)
     adapter = adapter_for(model)
@@ -229,7 +229,7 @@ def test_a_first_step_that_is_compiled_is_no_measure_of_the_others(always: bool,
 
 
 def test_one_answer_for_all_costs_the_entropy_of_the_labels() -> None:
-    from sleuth.probes.floors import _label_entropy, _surprise
+    from sleuth.probes.batch.floors import _label_entropy, _surprise
 
     assert _label_entropy(np.array([[0], [0], [1], [1]]), -100) == pytest.approx(math.log(2))
     assert _label_entropy(np.array([[0, -100], [1, 5]]), -100) == pytest.approx(math.log(2) * 2 / 3)

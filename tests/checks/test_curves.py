@@ -6,13 +6,13 @@ from itertools import count
 import numpy as np
 import pytest
 import torch
+from sleuth.core.recording.jumps import Jumps
 from torch import nn
 from torch.nn import functional
 from torch.optim import lr_scheduler
 
 from sleuth.checks import all_checks
 from sleuth.core.engine import Engine, Judgement
-from sleuth.core.jumps import Jumps
 from sleuth.core.observation import Call, Ending, Evaluation, Jump, Split, Step
 from sleuth.core.settings import Configuration
 from tests.kits.torch_kit import TorchKit

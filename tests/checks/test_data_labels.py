@@ -12,7 +12,7 @@ from torch.nn import functional as F  # noqa: N812
 from torch.utils.data import DataLoader, Dataset, TensorDataset, WeightedRandomSampler
 
 from sleuth import Report
-from sleuth.probes.order import count_runs
+from sleuth.probes.data.sample_order import count_runs
 from tests.checks import data_stage
 from tests.checks.data_stage import loader, mlp
 from tests.material import cancer, diabetes, digits

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn import datasets
+from sleuth.probes.learners.single_column import class_error, number_error
 from torch import nn
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
@@ -15,16 +16,15 @@ from sleuth.adapters.numpy import ADAPTER as NUMPY
 from sleuth.adapters.torch import ADAPTER
 from sleuth.checks.data.same_batch_every_step import same_batch_every_step
 from sleuth.checks.data.target_leak import target_leak
-from sleuth.core.adapter import Adapter
 from sleuth.core.check import Check
+from sleuth.core.contract.adapter import Adapter
 from sleuth.core.engine import Engine, Judgement
 from sleuth.core.stage import Confidence, Severity
-from sleuth.probes.examination import run_probe
-from sleuth.probes.feeding import feeding
-from sleuth.probes.giveaway import giveaway
-from sleuth.probes.probe import Lab, Probe
-from sleuth.probes.reading import reading
-from sleuth.probes.single_column import class_error, number_error
+from sleuth.probes.data.giveaway import giveaway
+from sleuth.probes.data.reading import reading
+from sleuth.probes.data.same_batch import feeding
+from sleuth.probes.lab.examination import run_probe
+from sleuth.probes.lab.probe import Lab, Probe
 from tests.material import cancer, diabetes, digits, wine
 
 
@@ -134,7 +134,7 @@ def test_a_large_set_is_sampled_and_that_is_said() -> None:
 @pytest.fixture(autouse=True)
 def short_reading(monkeypatch: pytest.MonkeyPatch) -> None:
     """Endless sources are left after fewer batches than usual."""
-    monkeypatch.setattr("sleuth.probes.reading.MOST_UNSIZED_BATCHES", 64)
+    monkeypatch.setattr("sleuth.probes.data.reading.MOST_UNSIZED_BATCHES", 64)
 
 
 RNG = np.random.default_rng(1)

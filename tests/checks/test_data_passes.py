@@ -27,16 +27,16 @@ from sleuth.adapters.numpy import ADAPTER as NUMPY
 from sleuth.adapters.torch import ADAPTER
 from sleuth.checks.data.validation_not_deterministic import validation_not_deterministic
 from sleuth.checks.data.workers_repeat_augmentation import workers_repeat_augmentation
-from sleuth.core.adapter import Adapter
+from sleuth.core.contract.adapter import Adapter
 from sleuth.core.engine import Engine, Judgement
 from sleuth.core.stage import Confidence, Severity
 from sleuth.core.trial import WorkerNoise
-from sleuth.probes.examination import run_probe
-from sleuth.probes.order import order
-from sleuth.probes.probe import Lab
-from sleuth.probes.reading import reading
-from sleuth.probes.second_pass import second_pass
-from sleuth.probes.worker_noise import worker_noise
+from sleuth.probes.data.reading import reading
+from sleuth.probes.data.sample_order import order
+from sleuth.probes.data.second_pass import second_pass
+from sleuth.probes.data.worker_noise import worker_noise
+from sleuth.probes.lab.examination import run_probe
+from sleuth.probes.lab.probe import Lab
 from tests.material import digits
 
 X, Y = (torch.as_tensor(a[:300]) for a in digits())
@@ -193,7 +193,7 @@ def test_randomness_that_is_the_task_itself_is_not_judged(validation: Any, parts
 
 
 def test_a_stream_without_an_end_in_random_order_is_not_examined(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sleuth.probes.reading.MOST_UNSIZED_BATCHES", 20)
+    monkeypatch.setattr("sleuth.probes.data.reading.MOST_UNSIZED_BATCHES", 20)
 
     class Endless:
         def __iter__(self) -> Iterator[Any]:

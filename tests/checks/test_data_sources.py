@@ -16,11 +16,11 @@ from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
 from sleuth import Subject, UnusableInput
 from sleuth.adapters.torch import ADAPTER
-from sleuth.core.columns import column_statistics
 from sleuth.core.observation import Batch, Failure, Observation, Split
+from sleuth.core.reading.columns import column_statistics
 from sleuth.kernel import measure
-from sleuth.probes.probe import Lab
-from sleuth.probes.reading import reading
+from sleuth.probes.data.reading import reading
+from sleuth.probes.lab.probe import Lab
 
 X = torch.randn(100, 4)
 Y = torch.arange(100) % 3
@@ -138,7 +138,7 @@ def test_a_worker_s_traceback_is_reduced_to_what_was_wrong() -> None:
 
 
 def test_an_endless_source_is_left_after_a_bounded_number_of_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sleuth.probes.reading.MOST_UNSIZED_BATCHES", 100)
+    monkeypatch.setattr("sleuth.probes.data.reading.MOST_UNSIZED_BATCHES", 100)
 
     class Endless:
         def __iter__(self) -> Iterator[Any]:

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from sleuth.probes.fingerprint import BLANK, LEAST_BLANK, fingerprints
+from sleuth.probes.fingerprints.fingerprint import BLANK, LEAST_BLANK, fingerprints
 
 NUMBERS = st.floats(-1e3, 1e3, width=32)
 TABLES = hnp.arrays(np.float32, hnp.array_shapes(min_dims=2, max_dims=3, min_side=1, max_side=24), elements=NUMBERS)

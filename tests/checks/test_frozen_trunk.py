@@ -14,11 +14,11 @@ from sleuth.adapters.keras import ADAPTER
 from sleuth.core.observation import Absent, Observation
 from sleuth.core.subject import Subject
 from sleuth.core.trial import FrozenTrunk
-from sleuth.probes.examination import run_probe
-from sleuth.probes.freshness import fans_of, normal_draw, uniform_draw
-from sleuth.probes.probe import Lab
-from sleuth.probes.reading import reading
-from sleuth.probes.trunk import trunk
+from sleuth.probes.data.reading import reading
+from sleuth.probes.lab.examination import run_probe
+from sleuth.probes.lab.probe import Lab
+from sleuth.probes.model.freshness import fans_of, normal_draw, uniform_draw
+from sleuth.probes.model.frozen_trunk import trunk
 from tests.material import digits
 
 X, Y = digits()

@@ -7,7 +7,7 @@ from torch import nn
 
 from sleuth import Subject
 from sleuth.core.trial import GradientNoise
-from sleuth.probes.gradient_noise import SKETCH, _sketch, noise_scale
+from sleuth.probes.hyperparameters.gradient_noise import SKETCH, _sketch, noise_scale
 from tests.checks.trying import Outcome, attempt
 from tests.kits.torch_kit import TorchKit
 from tests.material import cancer, digits

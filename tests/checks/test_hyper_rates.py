@@ -15,10 +15,10 @@ from sleuth.checks import all_checks
 from sleuth.core.engine import Engine
 from sleuth.core.settings import Configuration
 from sleuth.core.trial import RangeTest
-from sleuth.probes import decay_trial, gradient_noise, long_training, range_test
-from sleuth.probes.probe import Lab
-from sleuth.probes.rates import suggest
-from sleuth.probes.reading import reading
+from sleuth.probes.data.reading import reading
+from sleuth.probes.hyperparameters import decay_trial, gradient_noise, long_training, range_test
+from sleuth.probes.lab.probe import Lab
+from sleuth.probes.lab.rates import suggest
 from tests.checks.trying import attempt
 from tests.kits.torch_kit import TorchKit
 from tests.material import digits

@@ -17,8 +17,8 @@ from sleuth.core.observation import Step
 from sleuth.core.stage import Severity
 from sleuth.core.subject import take_apart
 from sleuth.core.trial import InitialLoss
-from sleuth.probes.initial_loss import initial_loss
-from sleuth.probes.probe import Lab
+from sleuth.probes.lab.probe import Lab
+from sleuth.probes.model.initial_loss import initial_loss
 
 torch.manual_seed(0)
 RANDOM = torch.Generator().manual_seed(0)

@@ -12,10 +12,10 @@ from sleuth.adapters import adapter_for
 from sleuth.core.observation import Absent, Observation
 from sleuth.core.subject import Subject
 from sleuth.core.trial import FrozenRest
-from sleuth.probes.examination import run_probe
-from sleuth.probes.offsets import offsets
-from sleuth.probes.probe import Lab
-from sleuth.probes.reading import reading
+from sleuth.probes.data.reading import reading
+from sleuth.probes.lab.examination import run_probe
+from sleuth.probes.lab.probe import Lab
+from sleuth.probes.model.offsets import offsets
 from tests.material import digits
 
 X, Y = (torch.as_tensor(part) for part in digits())

@@ -191,7 +191,7 @@ class Stream(IterableDataset):
 
 
 def test_of_a_stream_without_end_nobody_knows_how_much_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sleuth.probes.reading.MOST_UNSIZED_BATCHES", 4)
+    monkeypatch.setattr("sleuth.probes.data.reading.MOST_UNSIZED_BATCHES", 4)
     model = wide()
     subject = Subject(model, DataLoader(Stream(), 16), nn.CrossEntropyLoss(), torch.optim.Adam(model.parameters()))
     found = look(subject, "capacity-mismatch")

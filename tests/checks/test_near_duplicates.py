@@ -18,12 +18,12 @@ from sleuth.checks.data.train_val_overlap import train_val_overlap
 from sleuth.core.engine import Engine, Judgement
 from sleuth.core.settings import Configuration
 from sleuth.core.stage import Confidence
-from sleuth.probes.examination import run_probe
-from sleuth.probes.overlap import overlap
-from sleuth.probes.probe import Lab
-from sleuth.probes.reading import reading
-from sleuth.probes.repeats import repeats
-from sleuth.probes.resemblance import resemblance
+from sleuth.probes.data.near_duplicates import resemblance
+from sleuth.probes.data.overlap import overlap
+from sleuth.probes.data.reading import reading
+from sleuth.probes.data.repeats import repeats
+from sleuth.probes.lab.examination import run_probe
+from sleuth.probes.lab.probe import Lab
 from sleuth.views.explain import explain
 from tests.material import cancer, diabetes, digit_images, digits, wine
 
@@ -181,7 +181,7 @@ class OneByOne(Dataset):
 
 
 def test_a_set_too_large_to_be_read_twice_is_judged_by_a_loader_that_gives_each_sample_once(monkeypatch) -> None:
-    monkeypatch.setattr("sleuth.probes.repeats.MOST_ROWS", 400)
+    monkeypatch.setattr("sleuth.probes.data.repeats.MOST_ROWS", 400)
     x = np.concatenate([cancer()[0], cancer()[0][:100]])
     assert names(judge(DataLoader(OneByOne(x), 64, shuffle=True), near=0))[0] == "duplicate-samples"
     drawn = WeightedRandomSampler(torch.ones(569), 569)
@@ -191,7 +191,7 @@ def test_a_set_too_large_to_be_read_twice_is_judged_by_a_loader_that_gives_each_
 
 def test_a_set_in_arrays_is_read_whole_although_its_loader_was_too_slow(monkeypatch) -> None:
     """The loader is stopped after its first batch, as time would stop it."""
-    monkeypatch.setattr("sleuth.probes.reading._enough", lambda *given: "stopped")
+    monkeypatch.setattr("sleuth.probes.data.reading._enough", lambda *given: "stopped")
     x = cancer()[0][np.random.default_rng(0).permutation(569)]
     judged = judge(loader(np.concatenate([x[:400], x[400:440]])), loader(x[400:]), near=0)
     assert judged.findings[0].numbers["validation_samples"] == 169
@@ -199,7 +199,7 @@ def test_a_set_in_arrays_is_read_whole_although_its_loader_was_too_slow(monkeypa
 
 
 def test_a_random_split_is_not_mistaken_for_the_set_below_it(monkeypatch) -> None:
-    monkeypatch.setattr("sleuth.probes.reading._enough", lambda *given: "stopped")
+    monkeypatch.setattr("sleuth.probes.data.reading._enough", lambda *given: "stopped")
     data = TensorDataset(torch.as_tensor(cancer()[0]), torch.zeros(569))
     parts = torch.utils.data.random_split(data, [400, 169])
     judged = judge(*(DataLoader(part, 64, shuffle=True) for part in parts), near=0)
@@ -209,7 +209,7 @@ def test_a_random_split_is_not_mistaken_for_the_set_below_it(monkeypatch) -> Non
 
 
 def test_a_part_without_copies_does_not_clear_the_whole(monkeypatch) -> None:
-    monkeypatch.setattr("sleuth.probes.reading._enough", lambda *given: "stopped")
+    monkeypatch.setattr("sleuth.probes.data.reading._enough", lambda *given: "stopped")
     batches = [[torch.as_tensor(part), torch.arange(len(part)) % 3] for part in np.array_split(cancer()[0], 5)]
     judged = judge(batches, near=0)
     assert {n: "only a part" in r for n, r in judged.not_examined.items() if n != "train-val-overlap"} == {

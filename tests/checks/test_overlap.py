@@ -11,10 +11,10 @@ from sleuth.adapters.torch import ADAPTER
 from sleuth.checks.data.train_val_overlap import train_val_overlap
 from sleuth.core.engine import Engine, Judgement
 from sleuth.core.stage import Confidence, Severity
-from sleuth.probes.examination import run_probe
-from sleuth.probes.overlap import overlap
-from sleuth.probes.probe import Lab
-from sleuth.probes.reading import reading
+from sleuth.probes.data.overlap import overlap
+from sleuth.probes.data.reading import reading
+from sleuth.probes.lab.examination import run_probe
+from sleuth.probes.lab.probe import Lab
 from tests.material import cancer, diabetes, digits, wine
 
 

@@ -18,10 +18,10 @@ from sleuth.checks.data.padding_counts_in_loss import padding_counts_in_loss
 from sleuth.core.engine import Engine
 from sleuth.core.finding import Finding
 from sleuth.core.trial import Padding
-from sleuth.probes.examination import run_probe
-from sleuth.probes.padding import padding
-from sleuth.probes.probe import Lab
-from sleuth.probes.reading import reading
+from sleuth.probes.data.reading import reading
+from sleuth.probes.lab.examination import run_probe
+from sleuth.probes.lab.probe import Lab
+from sleuth.probes.model.padding import padding
 from tests.material import digit_images, digits
 
 Batch = tuple[Tensor, ...]

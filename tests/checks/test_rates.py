@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from sleuth import Report, Subject, examine
-from sleuth.probes.rates import smooth, suggest
+from sleuth.probes.lab.rates import smooth, suggest
 from tests.kits.torch_kit import TorchKit
 from tests.material import diabetes, digit_images, digits
 

@@ -10,7 +10,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
 import sleuth
 from sleuth import Subject
-from sleuth.adapters.torch.watching.ears.synchronisations import Synchronisations
+from sleuth.adapters.torch.watching.recorders.synchronisations import Synchronisations
 from sleuth.checks import all_checks
 from sleuth.core.engine import Engine
 from sleuth.core.history import Seen

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from sleuth.adapters import adapter_named
+from sleuth.core.contract.kept import Passed
 from sleuth.core.errors import UnusableInput
-from sleuth.core.kept import Passed
 from sleuth.core.subject import Parts
-from sleuth.probes.gathering import gather
-from sleuth.probes.sources import open_source
+from sleuth.probes.lab.gathered_batches import gather
+from sleuth.probes.lab.sources import open_source
 
 ADAPTER = adapter_named("numpy")
 X, Y, Z = np.arange(80).reshape(40, 2), np.arange(40), np.arange(40) * 1.0

@@ -12,10 +12,10 @@ from torch.nn import functional as F  # noqa: N812
 from sleuth import Subject
 from sleuth.adapters import adapter_for
 from sleuth.core.subject import Usage, take_apart
-from sleuth.probes.exchanging import first_samples
-from sleuth.probes.probe import Lab
-from sleuth.probes.reading import reading
-from sleuth.probes.roles import answers, with_inputs
+from sleuth.probes.data.reading import reading
+from sleuth.probes.lab.changed_inputs import first_samples
+from sleuth.probes.lab.probe import Lab
+from sleuth.probes.lab.roles import answers, with_inputs
 from tests.checks.looking import look, training
 from tests.material import digits
 

@@ -10,7 +10,7 @@ from torch import nn
 from torch.nn import functional
 
 from sleuth import Report
-from sleuth.adapters.torch.watching.depth import is_deep
+from sleuth.adapters.torch.watching.look_depth import is_deep
 from sleuth.adapters.torch.watching.unit_notes import MOST_UNITS, MOST_VALUES, UnitNotes
 from sleuth.core.observation import Units
 from sleuth.testing import Loop

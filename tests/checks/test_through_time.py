@@ -12,8 +12,8 @@ from sleuth.checks import all_checks
 from sleuth.core.engine import Engine, Judgement
 from sleuth.core.observation import Step
 from sleuth.core.settings import Configuration
-from sleuth.probes.examination import run_probe
-from sleuth.probes.probe import Lab, all_probes
+from sleuth.probes.lab.examination import run_probe
+from sleuth.probes.lab.probe import Lab, all_probes
 from tests.checks.looking import BASIS, training
 from tests.material import digits
 

@@ -9,7 +9,7 @@ from torch.optim import lr_scheduler
 
 import sleuth
 from sleuth import Report
-from sleuth.core.curve import Curve, adds_up
+from sleuth.core.reading.curve import Curve, adds_up
 from sleuth.testing import Loop
 from tests.material import digits
 from tests.watched import watched

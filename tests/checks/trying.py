@@ -9,8 +9,8 @@ from sleuth.core.engine import Engine
 from sleuth.core.finding import Finding
 from sleuth.core.settings import Configuration
 from sleuth.core.subject import Subject
-from sleuth.probes.examination import run_probe
-from sleuth.probes.probe import Lab, all_probes
+from sleuth.probes.lab.examination import run_probe
+from sleuth.probes.lab.probe import Lab, all_probes
 
 BASIS = {"reading", "describing", "first_pass"}
 

@@ -197,7 +197,7 @@ def test_ctrl_c_gives_the_report_so_far(folder: Path, monkeypatch) -> None:
     def interrupted(*args, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("sleuth.probes.examination.run_probe", interrupted)
+    monkeypatch.setattr("sleuth.probes.lab.examination.run_probe", interrupted)
     result = run("examine", "train.py:healthy")
     assert result.exit_code == 0
     assert "this is the report so far" in result.stdout

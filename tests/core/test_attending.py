@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sleuth.core.attending import are_weights, by_heads, require_room
+from sleuth.adapters.common.inspecting.attention_weights import are_weights, by_heads, require_room
 from sleuth.core.errors import UnusableInput
 
 STEP = float(np.finfo(np.float32).eps)

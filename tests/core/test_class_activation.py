@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sleuth.core.class_activation import credited, enlarged, targets_of
+from sleuth.adapters.common.inspecting.class_activation import credited, enlarged, targets_of
 from sleuth.core.errors import UnusableInput
 
 

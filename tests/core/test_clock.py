@@ -1,6 +1,6 @@
 """The clock of experiments beside other work."""
 
-from sleuth.core.clock import PATIENCE, shared_clock
+from sleuth.core.runtime.clock import PATIENCE, shared_clock
 
 
 class Hands:

@@ -4,8 +4,8 @@ import json
 
 import numpy as np
 import pytest
+from sleuth.core.recording.facts import facts_of
 
-from sleuth.core.facts import facts_of
 from sleuth.core.history import History
 from sleuth.core.observation import ArrayFacts, Batch, Evaluation, Settings, Split, Step
 from sleuth.core.statistics import Statistics

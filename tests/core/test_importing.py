@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sleuth.core.importing import forget, when_imported
+from sleuth.core.runtime.importing import forget, when_imported
 
 LIBRARY = "import framework_of_a_test\n\n\ndef late():\n    return 'the last line'\n"
 

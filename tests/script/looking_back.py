@@ -11,12 +11,12 @@ from sleuth.adapters import adapter_named
 from sleuth.aftermath import Aftermath
 from sleuth.api import build_report
 from sleuth.checks import all_checks
+from sleuth.core.contract.kept import Kept
 from sleuth.core.engine import Engine
-from sleuth.core.kept import Kept
 from sleuth.core.report import Report
 from sleuth.core.stage import Stage
 from sleuth.live import Watch
-from sleuth.probes.probe import all_probes
+from sleuth.probes.lab.probe import all_probes
 
 SECONDS = 60.0
 OF_DATA = [probe for probe in all_probes() if probe.stage is Stage.DATA]

@@ -9,9 +9,9 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from sleuth.adapters.torch.watching.basin import MOST_BATCHES, Basin, parts_of, size_of
+from sleuth.adapters.torch.watching.reservoir import MOST_BATCHES, Basin, parts_of, size_of
 from sleuth.adapters.torch.watching.watcher import Watcher
-from sleuth.core.kept import Passed
+from sleuth.core.contract.kept import Passed
 from tests.script.ways import plain, report_of, watched
 
 

@@ -13,13 +13,13 @@ from sleuth.adapters import adapter_named
 from sleuth.aftermath import Aftermath
 from sleuth.api import build_report
 from sleuth.checks import all_checks
-from sleuth.core.adapter import Attended, Discovered
+from sleuth.core.contract.adapter import Attended, Discovered
+from sleuth.core.contract.kept import Kept
 from sleuth.core.engine import Engine
-from sleuth.core.kept import Kept
 from sleuth.core.report import Report
 from sleuth.core.stage import Severity
 from sleuth.live import Watch
-from sleuth.probes.probe import Probe, all_probes
+from sleuth.probes.lab.probe import Probe, all_probes
 
 SECONDS = 120.0
 QUICK = {"reading", "describing", "first_pass", "start", "alignment", "connecting", "flowing"}

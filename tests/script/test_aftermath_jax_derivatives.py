@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sleuth.probes.probe import all_probes
+from sleuth.probes.lab.probe import all_probes
 from tests.script.test_aftermath_jax import PROBES, answers, looked_back, points, weights
 
 OF_DERIVATIVES = [p for p in all_probes() if p in PROBES or p.name == "gradient_check"]

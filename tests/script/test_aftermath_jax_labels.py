@@ -9,7 +9,7 @@ import numpy as np
 import optax
 import pytest
 
-from sleuth.probes.probe import all_probes
+from sleuth.probes.lab.probe import all_probes
 from tests.script.test_aftermath_jax import answers, looked_back, points, weights
 
 CLASSES, FAR = 3, 255

@@ -9,7 +9,7 @@ import optax
 import pytest
 
 from sleuth.core.report import Report
-from sleuth.probes.probe import all_probes
+from sleuth.probes.lab.probe import all_probes
 from tests.script.test_aftermath_jax import looked_back
 
 PROBES = [

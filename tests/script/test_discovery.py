@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from sleuth.adapters.torch.watching import construction, discovery, taps
+from sleuth.adapters.torch.watching import created_at, discovery, patches
 from sleuth.core.observation import Architecture, Step
 from sleuth.core.report import Report
 from sleuth.running import Options, Session
@@ -31,8 +31,8 @@ def heard(script: Script, folder: Path, *, found_already: bool = False, **option
     except (Exception, SystemExit) as raised:
         error = raised
     session.end(error)
-    assert not taps.LISTENERS
-    assert construction.made(nn.Linear(1, 1)) is None  # also where a compiler has wrapped our tap meanwhile
+    assert not patches.LISTENERS
+    assert created_at.made(nn.Linear(1, 1)) is None  # also where a compiler has wrapped our tap meanwhile
     assert not any(told.report.notes and "ended early" in told.report.notes[0] for told in session.told)
     return session
 

@@ -8,7 +8,7 @@ from torch import nn
 
 from sleuth.adapters.torch.adapter import TorchAdapter
 from sleuth.aftermath import Aftermath
-from sleuth.core.kept import Kept, Passed
+from sleuth.core.contract.kept import Kept, Passed
 from sleuth.core.observation import Failure, Observation, Step
 from sleuth.core.subject import Parts, Subject
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 from keras import layers
 
-from sleuth.adapters.keras.patching import _places
+from sleuth.adapters.keras.patches import _places
 from sleuth.core.errors import EnoughSteps
 from sleuth.core.report import Report
 from sleuth.running import Options, Session

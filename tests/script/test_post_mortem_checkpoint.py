@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from sleuth.core.misfit import reasons
+from sleuth.checks.evidence.checkpoint_mismatch import reasons
 from sleuth.core.observation import Entry, Misfit
 from tests.script.crashing import finding, mlp, report_without_watch
 

@@ -12,7 +12,7 @@ import pytest
 from flax import nnx
 
 from sleuth.adapters import adapter_named
-from sleuth.core.kept import Kept
+from sleuth.core.contract.kept import Kept
 
 ROWS = 24
 
@@ -154,7 +154,7 @@ TRAININGS: dict[str, Callable[[], None]] = {
 
 def kept_of(training: Callable[[], None]) -> Kept:
     """As `sleuth run` hears it."""
-    from sleuth.core.adapter import Attended, Discovered
+    from sleuth.core.contract.adapter import Attended, Discovered
 
     watchings: list[Any] = []
     adapter: Any = adapter_named("jax")

@@ -10,7 +10,7 @@ import pytest
 from flax import nnx
 
 from sleuth.adapters.jax.watching.channel import GRADIENT, UPDATE, Lane, Part
-from sleuth.adapters.jax.watching.left_out import holding, left_out
+from sleuth.adapters.jax.watching.unoptimised_weights import holding, left_out
 from tests.script.test_aftermath_jax import looked_back, names, pairs, points, weights
 
 

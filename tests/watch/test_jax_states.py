@@ -8,7 +8,7 @@ import optax
 import pytest
 
 from sleuth.adapters.jax.watching.hub import HUB
-from sleuth.adapters.jax.watching.states import Begun
+from sleuth.adapters.jax.watching.optimiser_states import Begun
 from sleuth.core.finding import Finding
 from sleuth.core.location import Location
 from tests.script.test_aftermath_jax import looked_back, pairs, points, weights

@@ -10,7 +10,7 @@ import pytest
 import torch
 from keras import layers, ops
 
-from sleuth.adapters.keras.patching import _places
+from sleuth.adapters.keras.patches import _places
 from sleuth.core.report import Report
 from sleuth.running import Options, Session
 from tests.material import digits

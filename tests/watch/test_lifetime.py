@@ -16,7 +16,7 @@ from torch import nn
 from torch.nn import functional
 
 import sleuth
-from sleuth.adapters.torch.watching import taps
+from sleuth.adapters.torch.watching import patches
 from sleuth.core.observation import Ending
 from tests.watch.scenarios import X, Y
 
@@ -51,7 +51,7 @@ def nothing_is_left_behind():
     backward = torch.Tensor.backward
     yield
     assert torch.Tensor.backward is backward
-    assert not taps.LISTENERS
+    assert not patches.LISTENERS
     wait_until(lambda: threads() == 0)
 
 
@@ -63,7 +63,7 @@ def test_a_watch_that_is_let_go_ends_by_itself() -> None:
     gone = weakref.ref(watch)
     del watch
     assert gone() is None
-    assert not taps.LISTENERS
+    assert not patches.LISTENERS
     wait_until(lambda: threads() == 0)
     assert not optimiser._optimizer_step_pre_hooks
     train(model, optimiser)
@@ -76,7 +76,7 @@ def test_a_name_that_is_given_anew_ends_the_watch_before() -> None:
         watch = sleuth.watch(model, optimiser, **OPTIONS)
         train(model, optimiser)
     assert watch.report().steps == 5
-    assert len(taps.LISTENERS) == 1
+    assert len(patches.LISTENERS) == 1
     watch.close()
 
 

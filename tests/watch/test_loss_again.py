@@ -11,9 +11,9 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from sleuth.adapters.torch import ADAPTER
 from sleuth.adapters.torch.watching.watching import TorchWatching
-from sleuth.core.kept import Kept, Passed
+from sleuth.core.contract.kept import Kept, Passed
 from sleuth.core.subject import Parts, call_model
-from sleuth.probes.gathering import gather
+from sleuth.probes.lab.gathered_batches import gather
 from tests.material import diabetes, digits
 
 Loss = Callable[[nn.Module, Tensor, Tensor], Tensor]

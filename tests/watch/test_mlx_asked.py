@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from sleuth.adapters.mlx.watching.watching import MlxWatching
-from sleuth.core.kept import Kept
+from sleuth.core.contract.kept import Kept
 from sleuth.core.observation import Evaluation, Observation, Split
 
 RNG = np.random.default_rng(5)

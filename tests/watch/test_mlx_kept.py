@@ -13,7 +13,7 @@ from mlx.utils import tree_flatten
 
 from sleuth.adapters.mlx.arrays import native
 from sleuth.adapters.mlx.watching.watching import MlxWatching
-from sleuth.core.kept import Kept
+from sleuth.core.contract.kept import Kept
 from sleuth.core.observation import Batch, Call, LossCall, NotFinite, Observation, Origin
 from sleuth.core.trial import Connection
 

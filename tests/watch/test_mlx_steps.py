@@ -9,7 +9,7 @@ import mlx.optimizers as optim
 import numpy as np
 import pytest
 
-from sleuth.adapters.mlx.watching.graphs import Graphs
+from sleuth.adapters.mlx.watching.growing_graphs import Graphs
 from sleuth.core.observation import Architecture, Call, Optimiser, Pending, Retention, Step
 from sleuth.core.trial import OutputSpread
 from tests.watch.test_mlx_trees import Watched, discovered

@@ -11,7 +11,7 @@ import pytest
 from mlx.utils import tree_map
 
 from sleuth.adapters.mlx.arrays import native
-from sleuth.core.kept import Kept
+from sleuth.core.contract.kept import Kept
 from sleuth.core.observation import Evaluation, Frame, Role, Step
 from tests.watch.test_mlx_trees import Watched, batches, discovered, forward, init
 

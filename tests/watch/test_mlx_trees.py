@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from mlx.utils import tree_flatten, tree_map
 
-from sleuth.adapters.mlx.watching import taps
+from sleuth.adapters.mlx.watching import patches
 from sleuth.adapters.mlx.watching.discovery import MlxDiscovery
 from sleuth.adapters.mlx.watching.watching import MlxWatching
-from sleuth.core.adapter import Attended, Discovered
+from sleuth.core.contract.adapter import Attended, Discovered
 from sleuth.core.observation import Batch, Call, Frame, NotFinite, Observation, Origin, Role, Step
 from sleuth.core.trial import Connection
 
@@ -67,7 +67,7 @@ def discovered(run: Callable[[], Any]) -> tuple[list[Watched], Any]:
             one.end()
     assert discovery.trouble is None, discovery.trouble
     assert all(one.watching.trouble is None for one in found), found[0].watching.trouble
-    assert not taps.LISTENERS
+    assert not patches.LISTENERS
     return found, result
 
 

@@ -13,7 +13,7 @@ from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
 
 import sleuth
-from sleuth.adapters.torch.watching import inquiry
+from sleuth.adapters.torch.watching import rerun_nonfinite
 from sleuth.core.observation import NotFinite, Origin
 from tests.watch.breaking import CASES, SICK
 
@@ -378,8 +378,8 @@ def test_taking_apart_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
                 x = x + 1e-6
             return torch.log(self.last(x) * 0)
 
-    monkeypatch.setattr(inquiry, "SECONDS", 0.02)
-    monkeypatch.setattr(inquiry, "STEPS", 0)
+    monkeypatch.setattr(rerun_nonfinite, "SECONDS", 0.02)
+    monkeypatch.setattr(rerun_nonfinite, "STEPS", 0)
     x = torch.rand(8, 4)
     model = Long()
     optimiser = torch.optim.SGD(model.parameters(), 1e-3)

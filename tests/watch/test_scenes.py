@@ -17,7 +17,7 @@ from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
 
 import sleuth
-from sleuth.core import scene as core_scene
+from sleuth.core.contract import scene as core_scene
 from sleuth.core.observation import Origin, Suspect
 from tests.watch import poisoned
 from tests.watch.poisoned import SICK, Net

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 from sleuth.core.errors import UnusableInput
 
 if TYPE_CHECKING:
-    from sleuth.core.adapter import Adapter
+    from sleuth.core.contract.adapter import Adapter
 
+# Packages beside the adapters.
+SHARED = ("common", "listening")
 # In the words of this one the checks themselves speak.
 SPOKEN = "torch"
 # What it alone understands, in the texts of checks: a remark in brackets, and names of its own.
@@ -27,15 +29,18 @@ FOREIGN = re.compile(
 
 def available() -> "Iterator[Adapter]":
     """Adapters of the frameworks that the user has imported; NumPy, which claims least, comes last."""
-    names = sorted((m.name for m in pkgutil.iter_modules(__path__)), key=lambda name: name == "numpy")
-    for name in names:
+    for name in sorted(_names(), key=lambda name: name == "numpy"):
         if name in sys.modules:
             yield adapter_named(name)
 
 
 def frameworks() -> list[str]:
     """Those that can be told apart by being imported: NumPy is imported by everybody."""
-    return sorted(m.name for m in pkgutil.iter_modules(__path__) if m.name != "numpy")
+    return sorted(name for name in _names() if name != "numpy")
+
+
+def _names() -> list[str]:
+    return [m.name for m in pkgutil.iter_modules(__path__) if m.name not in SHARED]
 
 
 def adapter_named(name: str) -> "Adapter":

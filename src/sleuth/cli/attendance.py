@@ -16,7 +16,7 @@ from sleuth.adapters import frameworks
 from sleuth.cli.output import Output
 from sleuth.cli.plainly import own_failure
 from sleuth.core.errors import UnusableInput
-from sleuth.core.importing import forget, when_imported
+from sleuth.core.runtime.importing import forget, when_imported
 
 if TYPE_CHECKING:
     from sleuth.running import Session, Told

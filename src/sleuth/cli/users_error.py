@@ -1,7 +1,7 @@
 """An exception of the user's own code, told in the user's terms: type, message and the line, not our traceback."""
 
 from sleuth.core.location import Location
-from sleuth.core.place import location_of
+from sleuth.core.runtime.place import location_of
 
 
 def describe(error: BaseException) -> str:

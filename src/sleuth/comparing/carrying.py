@@ -9,7 +9,7 @@ from sleuth.comparing.layout import Layout, Tensors, from_common, layouts, to_co
 from sleuth.comparing.matching import Match
 from sleuth.comparing.side import Side
 from sleuth.comparing.unit import Unit
-from sleuth.core.adapter import Bench, Lends
+from sleuth.core.contract.adapter import Bench, Lends
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from sleuth.comparing.reasons import learning as learned
 from sleuth.comparing.reasons.layers import layer_reasons
 from sleuth.comparing.result import DIFFERS, FAILED, SAME, UNKNOWN, Backend, Comparison, Pair, Reason, Row
 from sleuth.comparing.side import CannotRun, Side, opened
-from sleuth.core.adapter import Adapter
+from sleuth.core.contract.adapter import Adapter
 from sleuth.core.errors import Unsupported, UnusableInput
 from sleuth.core.subject import Parts, Subject
 

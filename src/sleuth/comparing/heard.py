@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from sleuth.comparing.side import Side
-from sleuth.core.adapter import Bench, Overhears
+from sleuth.core.contract.adapter import Bench, Overhears
+from sleuth.core.contract.workload import Heard
 from sleuth.core.observation import Failure, Frame, Role
 from sleuth.core.statistics import COLUMNS
-from sleuth.core.workload import Heard
 
 # Words for the same layer in several frameworks.
 SAME = (

@@ -13,7 +13,7 @@ from sleuth.comparing.looking import Wide, explained, jittered
 from sleuth.comparing.pairing import Joined
 from sleuth.comparing.result import Row
 from sleuth.comparing.side import Side
-from sleuth.core.adapter import Bench
+from sleuth.core.contract.adapter import Bench
 
 # A gradient that is nothing but rounding, such as a bias's before a batch-norm, is measured against the others.
 FAINT = 1e-4

@@ -9,7 +9,7 @@ import numpy as np
 from sleuth.comparing.distance import NOISES, ROUNDINGS, apart, values_apart
 from sleuth.comparing.heard import Value, listen
 from sleuth.comparing.side import Side
-from sleuth.core.adapter import Bench
+from sleuth.core.contract.adapter import Bench
 from sleuth.core.errors import Unsupported
 
 T = TypeVar("T")

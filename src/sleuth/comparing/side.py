@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from sleuth.comparing.pieces import Piece, pieces_of
-from sleuth.core.adapter import Adapter, Bench, Describes, Lends, Steps
+from sleuth.core.contract.adapter import Adapter, Bench, Describes, Lends, Steps
 from sleuth.core.errors import Unsupported, UnusableInput
 from sleuth.core.observation import Architecture, Parameter, Settings
+from sleuth.core.runtime.tree import leaves, map_arrays
 from sleuth.core.subject import Parts, Subject
-from sleuth.core.tree import leaves, map_arrays
 
 # More samples show no more, and every layer's output is kept.
 MOST_SAMPLES = 16

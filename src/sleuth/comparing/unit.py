@@ -7,7 +7,7 @@ from typing import Any
 
 from sleuth.comparing.pieces import part_of_attention
 from sleuth.comparing.side import Side
-from sleuth.core.adapter import Lends
+from sleuth.core.contract.adapter import Lends
 from sleuth.core.observation import Layer, Parameter
 
 NORMS = ("batchnorm", "norm")

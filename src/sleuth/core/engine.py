@@ -4,13 +4,13 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from sleuth.core.allowing import Allowed, allowed_at
 from sleuth.core.check import Check, Evidence, NotExamined, Readable
 from sleuth.core.finding import Finding
 from sleuth.core.history import History, Seen
-from sleuth.core.lines import line_of
+from sleuth.core.ignore_comments import Allowed, allowed_at
 from sleuth.core.location import Location
 from sleuth.core.observation import Observation, Role, Step
+from sleuth.core.reading.lines import line_of
 from sleuth.core.settings import Configuration
 from sleuth.core.stage import Confidence, Severity, Stage
 from sleuth.core.trial import Trial

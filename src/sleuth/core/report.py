@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sleuth.core.contract.scene import Scene
 from sleuth.core.diagnosis import Culprit
 from sleuth.core.errors import UnusableInput
 from sleuth.core.finding import Finding
 from sleuth.core.location import Location
 from sleuth.core.observation import Role
-from sleuth.core.recording import Curve, Recording, Table, curves_as_dataframe
-from sleuth.core.scene import Scene
+from sleuth.core.recording.recording import Curve, Recording, Table, curves_as_dataframe
 from sleuth.core.stage import Severity, Stage
 
 SCHEMA = 1

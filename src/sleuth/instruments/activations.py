@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from sleuth.core.activation import pinned_share
+from sleuth.core.contract.workload import Heard
 from sleuth.core.errors import UnusableInput
+from sleuth.core.reading.activation import pinned_share
 from sleuth.core.statistics import Statistics, merge
-from sleuth.core.workload import Heard
 from sleuth.instruments.laboratory import Training, opened, overhearing
 from sleuth.instruments.plain import plain
 from sleuth.instruments.result import Result
-from sleuth.probes.probe import Lab
+from sleuth.probes.lab.probe import Lab
 
 # Values of the first batch are kept up to so many bytes in all.
 KEPT_BYTES = 256 << 20

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from sleuth.core.adapter import Attends
+from sleuth.core.contract.adapter import Attends
+from sleuth.core.contract.inspection import AttentionMap
 from sleuth.core.errors import UnusableInput
-from sleuth.core.inspection import AttentionMap
 from sleuth.instruments.given import Given
 from sleuth.instruments.panels import panels, picture
 from sleuth.instruments.plain import plain

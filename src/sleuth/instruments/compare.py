@@ -10,10 +10,10 @@ from sleuth.comparing import comparison
 from sleuth.comparing.comparison import Entry, as_subject
 from sleuth.comparing.result import Comparison, require_batch
 from sleuth.comparing.side import neutral
-from sleuth.core.adapter import Adapter
+from sleuth.core.contract.adapter import Adapter
 from sleuth.core.errors import UnusableInput
+from sleuth.core.runtime.tree import leaves
 from sleuth.core.subject import Subject, take_apart
-from sleuth.core.tree import leaves
 from sleuth.instruments.compare_runs import RunComparison, compare_runs
 
 
@@ -79,7 +79,7 @@ def _called(subjects: Mapping[str, Subject], adapters: Mapping[str, Adapter], gi
 
 
 def _batch(batch: Any, subjects: Mapping[str, Subject], adapters: Mapping[str, Adapter]) -> Any:
-    from sleuth.probes.sources import open_source
+    from sleuth.probes.lab.sources import open_source
 
     name, source = next(((n, s.train) for n, s in subjects.items() if s.train is not None), ("a", None))
     if batch is not None:

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from sleuth.core.activation import RECTIFIERS
+from sleuth.core.contract.workload import Heard
 from sleuth.core.errors import UnusableInput
-from sleuth.core.workload import Heard
+from sleuth.core.reading.activation import RECTIFIERS
 from sleuth.instruments.laboratory import MOST_BATCHES, Training, one_pass, opened, overhearing
 from sleuth.instruments.plain import plain
 from sleuth.instruments.result import Result
-from sleuth.probes.probe import Lab
+from sleuth.probes.lab.probe import Lab
 
 # A spread below this share of the largest value is none.
 NO_SPREAD = 1e-6

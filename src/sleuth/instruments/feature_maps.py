@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from sleuth.core.adapter import Shows
-from sleuth.core.inspection import Maps
+from sleuth.core.contract.adapter import Shows
+from sleuth.core.contract.inspection import Maps
 from sleuth.instruments.given import Given
 from sleuth.instruments.panels import flat_planes, numbered, panels, picture
 from sleuth.instruments.plain import plain

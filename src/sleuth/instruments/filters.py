@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from sleuth.core.adapter import Shows
+from sleuth.core.contract.adapter import Shows
 from sleuth.instruments.given import Given
 from sleuth.instruments.panels import flat_planes, in_unit_range, numbered, panels, picture
 from sleuth.instruments.plain import plain

@@ -11,7 +11,7 @@ from sleuth.instruments.columns import BLUE, GREEN, GREY, ORANGE, number
 from sleuth.instruments.laboratory import MOST_BATCHES, Training, opened
 from sleuth.instruments.plain import plain
 from sleuth.instruments.result import Result, new_figure
-from sleuth.probes.rates import HIGHEST, LOWEST, STEPS, smooth, sweep, use_working_rate
+from sleuth.probes.lab.rates import HIGHEST, LOWEST, STEPS, smooth, sweep, use_working_rate
 
 # Fewer steps make no curve.
 LEAST_STEPS = 10

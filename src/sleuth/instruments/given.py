@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from sleuth.adapters import adapter_for
-from sleuth.core.adapter import Adapter, Attends, Credits, Inspects, Routes, Shows
+from sleuth.core.contract.adapter import Adapter, Attends, Credits, Inspects, Routes, Shows
 from sleuth.core.errors import UnusableInput
+from sleuth.core.runtime.tree import leaves
 from sleuth.core.subject import Subject, take_apart
-from sleuth.core.tree import leaves
 from sleuth.core.words import kind_of
 
 CANNOT: dict[type, str] = {
@@ -66,7 +66,7 @@ class Given:
         raise UnusableInput(f"{kind_of(wanted)} is nothing to call the model with. {HOW}")
 
     def _first(self, source: Any, subject: Subject) -> Any:
-        from sleuth.probes.sources import open_source
+        from sleuth.probes.lab.sources import open_source
 
         with self.inspects.looking(source):
             batch = next(iter(open_source(source, self.adapter, "inputs").batches), None)

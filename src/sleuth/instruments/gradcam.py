@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from sleuth.core.adapter import Credits
-from sleuth.core.inspection import ClassActivation
+from sleuth.core.contract.adapter import Credits
+from sleuth.core.contract.inspection import ClassActivation
 from sleuth.instruments.given import Given
 from sleuth.instruments.panels import in_unit_range, names_for, panels, picture
 from sleuth.instruments.plain import plain

@@ -12,7 +12,7 @@ from sleuth.instruments.columns import BLUE, GREY, RED, html_table, name_axis, n
 from sleuth.instruments.laboratory import Training, opened
 from sleuth.instruments.plain import plain
 from sleuth.instruments.result import Result, new_figure
-from sleuth.probes.gradient_check import DIRECTIONS, MOST_PARAMETERS, compare, evenly, summed, surface_of
+from sleuth.probes.model.gradient_check import DIRECTIONS, MOST_PARAMETERS, compare, evenly, summed, surface_of
 
 HEAD = ("parameter", "analytic", "numerical", "error", "")
 

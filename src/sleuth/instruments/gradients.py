@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from sleuth.adapters import adapter_for
-from sleuth.core.adapter import Adapter, Describes, Overhears
+from sleuth.core.contract.adapter import Adapter, Describes, Overhears
 from sleuth.core.errors import UnusableInput
 from sleuth.core.statistics import Statistics
 from sleuth.instruments.laboratory import Training, opened

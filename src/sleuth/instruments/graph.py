@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sleuth.core.adapter import Routes
+from sleuth.core.contract.adapter import Routes
 from sleuth.core.errors import UnusableInput
 from sleuth.core.observation import Drawing
 from sleuth.instruments.given import Given

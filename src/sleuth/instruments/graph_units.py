@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from sleuth.core.inspection import Part, Route
+from sleuth.core.contract.inspection import Part, Route
 
 # Only moves values, or does nothing while evaluating: not drawn, what feeds it feeds what it feeds.
 PASSED_OVER = ("reshape", "dropout")

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from sleuth.adapters import available
-from sleuth.core.adapter import Adapter
+from sleuth.core.contract.adapter import Adapter
 from sleuth.core.errors import UnusableInput
+from sleuth.core.runtime.tree import leaves
 from sleuth.core.statistics import Statistics
-from sleuth.core.tree import leaves
 from sleuth.core.words import kind_of
 from sleuth.instruments.plain import plain
 from sleuth.instruments.result import Result, new_figure

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from sleuth.adapters import adapter_for
-from sleuth.core.adapter import Overhears, Profiles, Steps
+from sleuth.core.contract.adapter import Overhears, Profiles, Steps
 from sleuth.core.errors import Unsupported, UnusableInput
 from sleuth.core.subject import Parts, Subject, take_apart
-from sleuth.probes.probe import Lab
-from sleuth.probes.sources import open_source
+from sleuth.probes.lab.probe import Lab
+from sleuth.probes.lab.sources import open_source
 from sleuth.views import progress as progress_view
 
 # More than this is read only where an instrument asks for it.

@@ -15,8 +15,8 @@ from sleuth.instruments.laboratory import Training, opened
 from sleuth.instruments.landscape_file import Progress, fingerprint
 from sleuth.instruments.plain import plain
 from sleuth.instruments.result import Result
-from sleuth.probes.one_batch import sample_count
-from sleuth.probes.probe import Lab
+from sleuth.probes.lab.one_batch import sample_count
+from sleuth.probes.lab.probe import Lab
 
 # Of the middle one: what lies lower by more is not just noise of the sums.
 LOWER = 0.01
@@ -136,7 +136,7 @@ class Survey:
         return None if any(size is None for size in self._sizes) else sum(size or 0 for size in self._sizes)
 
     def arrays(self) -> list[np.ndarray]:
-        from sleuth.core.tree import leaves
+        from sleuth.core.runtime.tree import leaves
 
         adapter = self._lab.adapter
         return [adapter.values(a) for batch in self._lab.train.batches for _, a in leaves(batch.raw, adapter.is_array)]

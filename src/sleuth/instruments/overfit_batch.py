@@ -11,7 +11,7 @@ from sleuth.instruments.columns import BLUE, GREY, ORANGE, number
 from sleuth.instruments.laboratory import Training, opened
 from sleuth.instruments.plain import plain
 from sleuth.instruments.result import Result, new_figure
-from sleuth.probes.overfit import overfit
+from sleuth.probes.batch.overfit import overfit
 
 # More of it would not be learned by heart in the steps that are taken.
 SOME_BATCHES = 4

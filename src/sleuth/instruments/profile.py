@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
+from sleuth.core.contract.workload import LayerWork, MemoryUse, Phases
 from sleuth.core.errors import UnusableInput
-from sleuth.core.workload import LayerWork, MemoryUse, Phases
 from sleuth.instruments.laboratory import Training, endless, opened, profiling
 from sleuth.instruments.plain import plain
 from sleuth.instruments.result import Result

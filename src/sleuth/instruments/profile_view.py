@@ -6,7 +6,7 @@ from sleuth.instruments.columns import BLUE, GREEN, ORANGE, RED, html_table, mil
 from sleuth.instruments.result import new_figure
 
 if TYPE_CHECKING:
-    from sleuth.core.workload import LayerWork
+    from sleuth.core.contract.workload import LayerWork
     from sleuth.instruments.profile import StepProfile
 
 MOST_LAYERS = 15

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from sleuth.adapters import adapter_named, available
-from sleuth.core.adapter import Adapter, Inspects
+from sleuth.core.contract.adapter import Adapter, Inspects
 from sleuth.core.errors import UnusableInput
-from sleuth.core.randomness import random_preserved
+from sleuth.core.runtime.randomness import random_preserved
+from sleuth.core.runtime.tree import leaves
 from sleuth.core.subject import Subject, take_apart
-from sleuth.core.tree import leaves
 from sleuth.core.words import kind_of
 from sleuth.instruments.plain import plain
 from sleuth.instruments.result import Result
@@ -106,7 +106,7 @@ def _first(batch: Any, adapters: Sequence[Adapter]) -> Any:
     source = batch.train if isinstance(batch, Subject) else batch
     if isinstance(source, tuple | list | Mapping) or any(a.is_array(source) for a in adapters) or hasattr(source, "_fields"):
         return source
-    from sleuth.probes.sources import open_source
+    from sleuth.probes.lab.sources import open_source
 
     adapter = next((a for a in adapters if a.batches(source, MOST) is not None), adapters[0])
     with ExitStack() as stack:

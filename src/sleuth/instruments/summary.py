@@ -4,8 +4,8 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
 
+from sleuth.core.contract.inspection import Door, Part, Passage, Visit
 from sleuth.core.errors import UnusableInput
-from sleuth.core.inspection import Door, Part, Passage, Visit
 from sleuth.core.observation import Failure
 from sleuth.instruments.given import Given
 from sleuth.instruments.plain import plain

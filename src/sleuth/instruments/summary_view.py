@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from sleuth.instruments.result import new_figure
 
 if TYPE_CHECKING:
-    from sleuth.core.inspection import Door
+    from sleuth.core.contract.inspection import Door
     from sleuth.instruments.summary import Row, Summary
 
 UNITS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))

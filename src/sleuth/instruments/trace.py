@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from sleuth.core.inspection import Door, Part, Passage, Visit
+from sleuth.core.contract.inspection import Door, Part, Passage, Visit
 from sleuth.core.observation import Failure
 from sleuth.instruments.given import Given
 from sleuth.instruments.plain import plain

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from sleuth.instruments.result import new_figure
 
 if TYPE_CHECKING:
-    from sleuth.core.inspection import Door
+    from sleuth.core.contract.inspection import Door
     from sleuth.core.observation import Failure
     from sleuth.instruments.trace import Stop, Trace
 

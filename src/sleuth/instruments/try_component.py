@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from sleuth.core.contract.inspection import Door
 from sleuth.core.errors import UnusableInput
-from sleuth.core.inspection import Door
 from sleuth.core.observation import Failure
-from sleuth.core.tree import leaves, map_arrays, taken
+from sleuth.core.runtime.tree import leaves, map_arrays, taken
 from sleuth.instruments.given import Given
 from sleuth.instruments.plain import plain
 from sleuth.instruments.result import Result, new_figure

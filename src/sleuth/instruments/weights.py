@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sleuth.core.adapter import Adapter, Describes
+from sleuth.core.contract.adapter import Adapter, Describes
 from sleuth.core.errors import UnusableInput
 from sleuth.core.observation import Parameter
 from sleuth.core.statistics import Statistics

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from types import FunctionType, ModuleType
 from typing import Any
 
-from sleuth.core.place import is_users
+from sleuth.core.runtime.place import is_users
 
 # What functions over weights are called, by what they are given as.
 FUNCTIONS = {

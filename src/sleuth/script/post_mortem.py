@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable
 
 from sleuth.core.observation import Crash, Observation
-from sleuth.core.place import innermost, is_users
+from sleuth.core.runtime.place import innermost, is_users
 
 Explain = Callable[[BaseException], list[Observation]]
 

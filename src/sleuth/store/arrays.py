@@ -4,10 +4,10 @@ from pathlib import Path
 
 import numpy as np
 
+from sleuth.core.contract.scene import Scene
 from sleuth.core.observation import Role
-from sleuth.core.recorded import curves_of, grid_of_silent, histograms_of
-from sleuth.core.recording import Curve, Grid, Histograms, Recording, Table, empty_table, evenly
-from sleuth.core.scene import Scene
+from sleuth.core.recording.recorded import curves_of, grid_of_silent, histograms_of
+from sleuth.core.recording.recording import Curve, Grid, Histograms, Recording, Table, empty_table, evenly
 from sleuth.core.statistics import COLUMNS
 from sleuth.store.reading import Run
 from sleuth.store.rows import table_of

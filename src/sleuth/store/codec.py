@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from sleuth.core import finding, flow, location, observation, stage, statistics, trial
+from sleuth.core import finding, location, observation, stage, statistics, trial
+from sleuth.core.reading import flow
 
 MODULES: tuple[ModuleType, ...] = (observation, trial, statistics, location, flow, finding, stage)
 

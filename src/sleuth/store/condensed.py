@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sleuth.core.recording import Table, empty_table
+from sleuth.core.recording.recording import Table, empty_table
 from sleuth.core.statistics import COLUMNS, unpack
 
 COUNT, MEAN, ROOT_M2, NANS, INFS = (COLUMNS.index(name) for name in ("count", "mean", "m2", "nans", "infs"))

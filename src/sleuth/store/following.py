@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from sleuth.core.contract.scene import Scene
 from sleuth.core.observation import Evaluation, Memory, Role, Step
-from sleuth.core.recorded import plain_name, points_of
-from sleuth.core.recording import Curve, Grid, Histograms, Recording, Table
-from sleuth.core.scene import Scene
+from sleuth.core.recording.recorded import plain_name, points_of
+from sleuth.core.recording.recording import Curve, Grid, Histograms, Recording, Table
 from sleuth.core.statistics import COLUMNS
 from sleuth.store.arrays import StoredRun
 from sleuth.store.condensed import Condensed

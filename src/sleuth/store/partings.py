@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sleuth.core.observation import Role
-from sleuth.core.recording import Curve
+from sleuth.core.recording.recording import Curve
 from sleuth.store.parting import Parting, part
 
 # A running mean over this share of the steps shows the course below the noise; fewer than the least are all noise.

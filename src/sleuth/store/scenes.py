@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from sleuth.core.contract.scene import Scene, StoredArray
 from sleuth.core.errors import UnusableInput
-from sleuth.core.scene import Scene, StoredArray
 
 FACTS, TENSORS = "scene.json", "tensors.safetensors"
 # What the file format calls each dtype, and we.

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sleuth.core.recording import Curve
+from sleuth.core.recording.recording import Curve
 from sleuth.store.following import FollowedRun
 from sleuth.store.partings import tell
 from sleuth.ui.options import differing, options_of

@@ -4,8 +4,8 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+from sleuth.core.contract.scene import Operation, Replayed
 from sleuth.core.location import Location
-from sleuth.core.scene import Operation, Replayed
 
 # Around the op where NaN was born; the ends of the step; the rest is counted.
 BEFORE, AFTER, ENDS = 12, 6, 8

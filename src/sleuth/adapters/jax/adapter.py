@@ -8,14 +8,14 @@ import numpy as np
 
 from sleuth.adapters.jax import arrays, connection, describing, flow, state
 from sleuth.adapters.jax.bench import JaxBench, open_bench
+from sleuth.adapters.jax.checkpoint_state import JaxLends
 from sleuth.adapters.jax.forms import claimed
 from sleuth.adapters.jax.inspecting.inspecting import JaxInspects
-from sleuth.adapters.jax.lending import JaxLends
+from sleuth.adapters.jax.layer_values import JaxOverhears
 from sleuth.adapters.jax.origin import find_origin
-from sleuth.adapters.jax.overhearing import JaxOverhears
 from sleuth.adapters.jax.profiling.profiling import JaxProfiles
 from sleuth.adapters.jax.watching.capability import JaxWatches
-from sleuth.core.adapter import Adapter, Bench, Describes, Steps, Substitutes, Traces
+from sleuth.core.contract.adapter import Adapter, Bench, Describes, Steps, Substitutes, Traces
 from sleuth.core.errors import Unsupported
 from sleuth.core.observation import Architecture, Origin, Settings
 from sleuth.core.subject import Parts, Subject

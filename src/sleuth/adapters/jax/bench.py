@@ -12,13 +12,13 @@ from sleuth.adapters.jax import observing
 from sleuth.adapters.jax.connection import reached
 from sleuth.adapters.jax.failure import explain
 from sleuth.adapters.jax.forms import form_of
+from sleuth.adapters.jax.layer_values import Ear
 from sleuth.adapters.jax.naming import step_usage
-from sleuth.adapters.jax.overhearing import Ear
 from sleuth.adapters.jax.program import Program, Progress, one_number
 from sleuth.adapters.jax.running import Programs, as_array, joined, parted, precision
 from sleuth.adapters.jax.stepping import Stepper
 from sleuth.adapters.jax.trace import Trace
-from sleuth.core.adapter import Bench, Gradients
+from sleuth.core.contract.adapter import Bench, Gradients
 from sleuth.core.errors import Unsupported
 from sleuth.core.observation import Failure, Observation
 from sleuth.core.subject import Parts, Subject, Usage

@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from sleuth.adapters.jax.source_lines import written_at
 from sleuth.adapters.jax.tape import Entry, Tape, read, run
-from sleuth.adapters.jax.written import written_at
 from sleuth.core.observation import OutOfRange
 
 # They leave the rows of a table where they are.

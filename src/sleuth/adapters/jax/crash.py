@@ -4,9 +4,9 @@ import re
 from types import TracebackType
 
 from sleuth.adapters.jax.failure import explain
-from sleuth.adapters.jax.misfit import misfit
+from sleuth.adapters.jax.refused_state import misfit
 from sleuth.core.observation import Observation, OutOfMemory
-from sleuth.core.place import innermost
+from sleuth.core.runtime.place import innermost
 
 BACKWARD = re.compile(r"[Gg]radient only defined for scalar|Reverse-mode differentiation|grad requires real|custom_vjp")
 MEMORY = re.compile(r"RESOURCE_EXHAUSTED|[Oo]ut of memory")

@@ -8,18 +8,18 @@ from typing import Any
 import jax
 import numpy as np
 
+from sleuth.adapters.common.machine import machine
 from sleuth.adapters.jax.arrays import device
-from sleuth.adapters.jax.effort import HASTY, executable
+from sleuth.adapters.jax.compile_effort import HASTY, executable
 from sleuth.adapters.jax.forms import Form, form_of
 from sleuth.adapters.jax.freezing import frozen_on_purpose
 from sleuth.adapters.jax.optimising import injected, read, transformation
+from sleuth.adapters.jax.source_lines import written_at
 from sleuth.adapters.jax.watching.layer_places import array_made_at, made_at
 from sleuth.adapters.jax.words import ACTIVATIONS, FUNCTIONS, SOFTMAXES, family_of
-from sleuth.adapters.jax.written import written_at
 from sleuth.core.location import Location, locate
-from sleuth.core.machine import machine
 from sleuth.core.observation import Architecture, Layer, Parameter, Settings
-from sleuth.core.place import is_users
+from sleuth.core.runtime.place import is_users
 from sleuth.core.subject import Subject
 
 # Attribute of the layer → our word for it.

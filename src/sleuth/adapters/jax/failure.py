@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from sleuth.core.location import Location
 from sleuth.core.observation import Failure
-from sleuth.core.place import location_of
+from sleuth.core.runtime.place import location_of
 
 Told = tuple[str, str | None, str | None, str | None]  # kind, expected, got, advice
 

@@ -5,19 +5,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sleuth.adapters.common.axis_sums import axis_sums, exp_sums
+from sleuth.adapters.common.loss_family import recognise
 from sleuth.adapters.jax.arrays import array_facts, is_array, to_numpy
 from sleuth.adapters.jax.operations import Made, Operations
 from sleuth.adapters.jax.running import precision
+from sleuth.adapters.jax.source_lines import function_line
 from sleuth.adapters.jax.trace import Trace
 from sleuth.adapters.jax.words import LOSSES
-from sleuth.adapters.jax.written import function_line
 from sleuth.core.location import Location, locate
-from sleuth.core.loss_family import recognise
 from sleuth.core.observation import Argument, LossCall
-from sleuth.core.place import is_users
+from sleuth.core.runtime.place import is_users
+from sleuth.core.runtime.tree import leaves
 from sleuth.core.subject import Parts
-from sleuth.core.sums import axis_sums, exp_sums
-from sleuth.core.tree import leaves
 
 if TYPE_CHECKING:
     from sleuth.adapters.jax.bench import JaxBench

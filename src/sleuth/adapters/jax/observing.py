@@ -14,8 +14,8 @@ from sleuth.adapters.jax.operations import Made, Operations
 from sleuth.adapters.jax.origin import find_origin
 from sleuth.adapters.jax.program import Progress
 from sleuth.adapters.jax.trace import Trace
-from sleuth.core.activation import pinned_share
 from sleuth.core.observation import Absent, Frame, Observation, Role, Units
+from sleuth.core.reading.activation import pinned_share
 from sleuth.core.statistics import merge
 from sleuth.core.subject import Parts
 

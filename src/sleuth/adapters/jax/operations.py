@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sleuth.adapters.jax.known import BIASED, function_reading, layer_reading
-from sleuth.adapters.jax.reading import RANDOM, Reading, read
+from sleuth.adapters.jax.known_functions import BIASED, function_reading, layer_reading
+from sleuth.adapters.jax.operation_reading import RANDOM, Reading, read
 from sleuth.adapters.jax.tape import Entry
 from sleuth.adapters.jax.trace import Trace
 from sleuth.adapters.jax.words import WHOLE, family_of

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sleuth.core.schedule import highest
+from sleuth.adapters.common.schedule import highest
 
 # Function that makes an optax transformation → the optimiser as it is usually called, and the words for what its closure holds.
 MOMENTS = {"b1": "beta1", "b2": "beta2", "eps": "eps"}

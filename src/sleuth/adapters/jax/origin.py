@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
+from sleuth.adapters.jax.layer_marks import Marks
 from sleuth.adapters.jax.looking import Looking, plain
-from sleuth.adapters.jax.marking import Marks
 from sleuth.adapters.jax.running import joined, precision
 from sleuth.adapters.jax.stable_words import told
 from sleuth.adapters.jax.tape import Entry, Tape

@@ -7,7 +7,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from sleuth.adapters.jax.forms import Form
-from sleuth.adapters.jax.marking import Marks
+from sleuth.adapters.jax.layer_marks import Marks
 from sleuth.adapters.jax.plain_form import Bound, takes
 from sleuth.core.errors import Unsupported
 

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from sleuth.adapters.jax.arrays import is_key
-from sleuth.adapters.jax.effort import executable, options_for
+from sleuth.adapters.jax.compile_effort import executable, options_for
 
 # Programs that are the same to the compiler are compiled once, whoever asks: examining again after a small change is quick.
 KEPT = 256

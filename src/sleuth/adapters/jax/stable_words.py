@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from sleuth.core.observation import Origin
-from sleuth.core.stable_form import stable_form
+from sleuth.core.reading.stable_form import stable_form
 
 # As the sentences of core.stable_form have it → as it is written here; the longer ones first.
 WORDS = {

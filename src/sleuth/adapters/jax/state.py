@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import jax
 
-from sleuth.core.randomness import random_preserved
+from sleuth.core.runtime.randomness import random_preserved
 from sleuth.core.subject import Subject
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from jax.extend import core
 
-from sleuth.adapters.jax.marking import SCOPE
+from sleuth.adapters.jax.layer_marks import SCOPE
 from sleuth.adapters.jax.words import FUNCTIONS
 from sleuth.core.location import Location, locate
-from sleuth.core.place import SLEUTH, is_users
+from sleuth.core.runtime.place import SLEUTH, is_users
 
 # Primitive → the parameter that holds what it runs.
 OPENED = {

@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 
-from sleuth.adapters.jax.effort import bodies
-from sleuth.adapters.jax.marking import SCOPE
+from sleuth.adapters.jax.compile_effort import bodies
+from sleuth.adapters.jax.layer_marks import SCOPE
+from sleuth.adapters.jax.operation_reading import RANDOM
 from sleuth.adapters.jax.program import Progress
-from sleuth.adapters.jax.reading import RANDOM
 from sleuth.adapters.jax.running import Static, joined, precision
 from sleuth.adapters.jax.tape import Atom, Tape
 from sleuth.core.errors import Unsupported

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from sleuth import kernel
-from sleuth.adapters.keras.hearing import Made
-from sleuth.core.activation import pinned_share
+from sleuth.adapters.keras.pass_listener import Made
 from sleuth.core.observation import Absent, Frame, Observation, Role, Units
+from sleuth.core.reading.activation import pinned_share
 from sleuth.core.statistics import merge
 
 NO_ACTIVATION = "no layer and no function that the model calls is known as an activation (relu, sigmoid, tanh, …)"

@@ -7,15 +7,15 @@ from typing import Any
 import keras
 import numpy as np
 
-from sleuth.adapters.keras import backend, crash, describing, flowing, sources, state
+from sleuth.adapters.keras import backend, crash, data_sources, describing, flow, state
 from sleuth.adapters.keras.bench import held_by, open_bench
+from sleuth.adapters.keras.checkpoint_state import KerasLends
 from sleuth.adapters.keras.costs import KerasProfiles
 from sleuth.adapters.keras.inspecting.inspecting import KerasInspects
-from sleuth.adapters.keras.lending import KerasLends
-from sleuth.adapters.keras.overhearing import KerasOverhears
+from sleuth.adapters.keras.layer_values import KerasOverhears
 from sleuth.adapters.keras.watching.discovery import KerasDiscovery
 from sleuth.adapters.keras.watching.watching import KerasWatching
-from sleuth.core.adapter import (
+from sleuth.core.contract.adapter import (
     Adapter,
     Attended,
     Bench,
@@ -32,8 +32,8 @@ from sleuth.core.adapter import (
     Watches,
     Watching,
 )
+from sleuth.core.contract.guard import Guard
 from sleuth.core.errors import Unsupported
-from sleuth.core.guard import Guard
 from sleuth.core.observation import Architecture, Observation, Origin, Settings
 from sleuth.core.subject import Parts, Subject
 from sleuth.core.trial import Connection, Flow
@@ -78,10 +78,10 @@ class KerasAdapter(
         return backend.measure(arrays)
 
     def batches(self, source: Any, batch_size: int) -> Iterable[Any] | None:
-        return sources.batches(source, batch_size)
+        return data_sources.batches(source, batch_size)
 
     def rows(self, source: Any) -> Rows | None:
-        return sources.rows(source)
+        return data_sources.rows(source)
 
     def preserve(self, subject: Subject) -> AbstractContextManager[None]:
         return state.preserved(subject)
@@ -109,7 +109,7 @@ class KerasAdapter(
         held = held_by(bench)
         if held.has_own_step:
             raise Unsupported("a step of your own calls the model: its operations are not followed")
-        return flowing.flow(held, batch)
+        return flow.flow(held, batch)
 
     def origin(self, bench: Bench, batch: Parts) -> Origin | None:
         return next((o for o in bench.observe(batch, 0) if isinstance(o, Origin)), None)

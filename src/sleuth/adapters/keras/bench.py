@@ -9,22 +9,22 @@ import numpy as np
 
 from sleuth.adapters.keras import backend, copying, failure
 from sleuth.adapters.keras.activity import activity
-from sleuth.adapters.keras.anatomy import trainable, variables
 from sleuth.adapters.keras.building import build
 from sleuth.adapters.keras.describing import optimiser_of, rate_of
-from sleuth.adapters.keras.hearing import Hearing
+from sleuth.adapters.keras.float64 import widen
+from sleuth.adapters.keras.model_parts import trainable, variables
 from sleuth.adapters.keras.objective import Objective
 from sleuth.adapters.keras.one_number import NotOneNumber, one_number, require_scalar
 from sleuth.adapters.keras.origins import Origins
+from sleuth.adapters.keras.pass_listener import Hearing
 from sleuth.adapters.keras.rates import decay_of, ready, scale_decay, scaled
 from sleuth.adapters.keras.sides import quiet, side_of
 from sleuth.adapters.keras.state import Memento
-from sleuth.adapters.keras.widening import widen
-from sleuth.core.adapter import Bench, Gradients
+from sleuth.core.contract.adapter import Bench, Gradients
 from sleuth.core.errors import Unsupported
 from sleuth.core.observation import Failure, Observation
+from sleuth.core.runtime.tree import map_arrays
 from sleuth.core.subject import Parts, Subject, Usage
-from sleuth.core.tree import map_arrays
 
 
 @contextmanager
@@ -251,7 +251,7 @@ class KerasBench(Bench):
             model, loss, _ = copying.copied(self.model, self._objective.given, None)
         except Exception as error:
             raise Unsupported(f"the model cannot be copied: {error}") from None
-        from sleuth.adapters.keras.double_bench import DoubleBench
+        from sleuth.adapters.keras.float64_bench import DoubleBench
 
         widened = side_of(model)
         with widened.wide():

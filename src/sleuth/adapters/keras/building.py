@@ -3,11 +3,11 @@
 from dataclasses import replace
 from typing import Any
 
-from sleuth.adapters.keras import backend, sources
+from sleuth.adapters.keras import backend, data_sources
 from sleuth.adapters.keras.copying import copied
 from sleuth.core.errors import UnusableInput
+from sleuth.core.runtime.tree import map_arrays
 from sleuth.core.subject import Subject, take_apart
-from sleuth.core.tree import map_arrays
 
 
 def is_built(model: Any) -> bool:
@@ -18,7 +18,7 @@ def build(model: Any, subject: Subject) -> None:
     """Run a copy of the user's once on a batch of the data, as `fit` would, so that it has its variables."""
     if is_built(model):
         return
-    batch = sources.first_batch(subject.train)
+    batch = data_sources.first_batch(subject.train)
     if batch is None:
         raise UnusableInput(
             "the model has no variables yet: they come into being with its first batch. Call it once, model(x[:1]), or give "

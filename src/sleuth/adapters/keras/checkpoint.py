@@ -8,9 +8,9 @@ from typing import Any
 
 import keras
 
-from sleuth.core.loading import differences, users_words
+from sleuth.adapters.common.refused_weights import differences, users_words
 from sleuth.core.observation import Misfit
-from sleuth.core.place import innermost
+from sleuth.core.runtime.place import innermost
 
 # Keras shows no frame of its own between the user's line and this one, which holds what the call was given.
 SHOWN = "error_handler"

@@ -9,9 +9,9 @@ import keras
 from keras.src.saving.keras_saveable import KerasSaveable
 from keras.src.utils.tracking import Tracker
 
-from sleuth.adapters.keras.anatomy import layers
-from sleuth.adapters.keras.patching import replaced
-from sleuth.adapters.keras.places import pass_on
+from sleuth.adapters.keras.model_parts import layers
+from sleuth.adapters.keras.patches import replaced
+from sleuth.adapters.keras.user_lines import pass_on
 
 # Made for the original, and bound to it: Keras makes them anew.
 OF_FIT = ("train_function", "test_function", "predict_function", "_eval_epoch_iterator", "history")

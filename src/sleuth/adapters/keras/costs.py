@@ -9,18 +9,18 @@ from typing import Any
 import keras
 
 from sleuth.adapters.keras import backend
-from sleuth.adapters.keras.anatomy import layers
 from sleuth.adapters.keras.bench import KerasBench, held_by
 from sleuth.adapters.keras.families import family_of
-from sleuth.adapters.keras.hearing import Hearing
-from sleuth.adapters.keras.inspecting.visits import Visitor
-from sleuth.adapters.keras.patching import replaced
+from sleuth.adapters.keras.inspecting.layer_calls import Visitor
+from sleuth.adapters.keras.model_parts import layers
+from sleuth.adapters.keras.pass_listener import Hearing
+from sleuth.adapters.keras.patches import replaced
 from sleuth.adapters.keras.sides import quiet
-from sleuth.core.adapter import Bench, Profiles
+from sleuth.core.contract.adapter import Bench, Profiles
+from sleuth.core.contract.workload import Cost, LayerWork, MemoryUse, Phases
 from sleuth.core.errors import Unsupported
+from sleuth.core.runtime.tree import leaves
 from sleuth.core.subject import Parts
-from sleuth.core.tree import leaves
-from sleuth.core.workload import Cost, LayerWork, MemoryUse, Phases
 
 COMPILED = "on the jax backend a step is compiled as a whole: its layers have no time of their own"
 

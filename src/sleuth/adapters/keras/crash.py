@@ -6,7 +6,7 @@ from sleuth.adapters.keras import backend
 from sleuth.adapters.keras.checkpoint import read_misfit
 from sleuth.adapters.keras.failure import read
 from sleuth.core.observation import Crash, Failure, Observation
-from sleuth.core.place import innermost
+from sleuth.core.runtime.place import innermost
 
 
 def explain(error: BaseException, model: Any = None, steps: int = 0) -> list[Observation]:

@@ -7,16 +7,16 @@ from typing import Any
 import keras
 import numpy as np
 
+from sleuth.adapters.common.machine import machine
+from sleuth.adapters.common.schedule import highest
 from sleuth.adapters.keras import backend
-from sleuth.adapters.keras.anatomy import layers, variables
 from sleuth.adapters.keras.building import as_built
 from sleuth.adapters.keras.families import family_of, settings_of, version
 from sleuth.adapters.keras.losses import loss_name
-from sleuth.adapters.keras.places import frozen_at, made_at
-from sleuth.adapters.keras.written import weight_line
-from sleuth.core.machine import machine
+from sleuth.adapters.keras.model_parts import layers, variables
+from sleuth.adapters.keras.source_lines import weight_line
+from sleuth.adapters.keras.user_lines import frozen_at, made_at
 from sleuth.core.observation import Architecture, Layer, Parameter, Settings
-from sleuth.core.schedule import highest
 from sleuth.core.subject import Subject
 
 

@@ -4,11 +4,11 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from sleuth.adapters.keras.anatomy import layers
-from sleuth.adapters.keras.places import BENCH, made_at
+from sleuth.adapters.keras.model_parts import layers
+from sleuth.adapters.keras.user_lines import BENCH, made_at
 from sleuth.core.location import Location, locate
 from sleuth.core.observation import Failure
-from sleuth.core.place import is_users
+from sleuth.core.runtime.place import is_users
 
 Told = tuple[str, str | None, str | None, str | None]  # kind, expected, got, advice
 # Keras puts the message in bold, below the name of the layer and above what it was given.

@@ -5,7 +5,7 @@ from typing import Any
 import keras
 from keras import layers
 
-from sleuth.adapters.keras.anatomy import inner
+from sleuth.adapters.keras.model_parts import inner
 
 ACTIVATION_LAYERS = {
     layers.ReLU: "relu",

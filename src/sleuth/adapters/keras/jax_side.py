@@ -8,11 +8,11 @@ import jax
 import keras
 
 from sleuth.adapters.keras import backend
-from sleuth.adapters.keras.hearing import Hearing
-from sleuth.adapters.keras.jax_hearing import IN_HASTE, Listened, followed
-from sleuth.adapters.keras.meeting import Meeting
+from sleuth.adapters.keras.broadcasting import Meeting
+from sleuth.adapters.keras.jax_pass_listener import IN_HASTE, Listened, followed
+from sleuth.adapters.keras.pass_listener import Hearing
 from sleuth.adapters.keras.sides import Side, assign, other_variables
-from sleuth.core.workload import Hear, Heard
+from sleuth.core.contract.workload import Hear, Heard
 
 
 class JaxSide(Side):
@@ -49,7 +49,7 @@ class JaxSide(Side):
         return output
 
     def meeting(self, compute: Callable[[Any, Any], Any], output: Any, target: Any) -> Meeting | None:
-        from sleuth.adapters.keras.jax_meeting import meeting
+        from sleuth.adapters.keras.jax_broadcasting import meeting
 
         return meeting(compute, output, target)
 

@@ -6,17 +6,17 @@ from typing import Any
 
 import numpy as np
 
+from sleuth.adapters.common.axis_sums import axis_sums, exp_sums
+from sleuth.adapters.common.loss_family import recognise
 from sleuth.adapters.keras import backend
-from sleuth.adapters.keras.hearing import HeardLoss, Hearing
+from sleuth.adapters.keras.broadcasting import Meeting
 from sleuth.adapters.keras.losses import BY_LOGITS, family_of, name_of
-from sleuth.adapters.keras.meeting import Meeting
-from sleuth.adapters.keras.places import made_at
+from sleuth.adapters.keras.pass_listener import HeardLoss, Hearing
+from sleuth.adapters.keras.user_lines import made_at
 from sleuth.adapters.numpy.loss_calls import array_facts
 from sleuth.core.location import Location
-from sleuth.core.loss_family import recognise
 from sleuth.core.observation import Argument, LossCall
-from sleuth.core.sums import axis_sums, exp_sums
-from sleuth.core.tree import leaves
+from sleuth.core.runtime.tree import leaves
 
 BROADCASTING = ("mse", "l1", "huber")
 Ask = Callable[[Any], Any]

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from sleuth.adapters.keras.hearing import Hearing
+from sleuth.adapters.keras.broadcasting import Meeting
 from sleuth.adapters.keras.loss_calls import heard_calls, met_at, one_of_each, own_call
 from sleuth.adapters.keras.losses import as_function, has_own_loss, loss_name
-from sleuth.adapters.keras.meeting import Meeting
+from sleuth.adapters.keras.pass_listener import Hearing
 from sleuth.adapters.keras.sides import Side, quiet
-from sleuth.adapters.keras.written import compiled_with
+from sleuth.adapters.keras.source_lines import compiled_with
 from sleuth.core.observation import LossCall
 from sleuth.core.subject import Parts, Subject
 

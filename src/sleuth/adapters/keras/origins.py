@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from sleuth.adapters.keras import backend
-from sleuth.adapters.keras.hearing import Hearing
+from sleuth.adapters.keras.pass_listener import Hearing
 from sleuth.core.observation import Origin
-from sleuth.core.tree import leaves
+from sleuth.core.runtime.tree import leaves
 
 
 class Origins:

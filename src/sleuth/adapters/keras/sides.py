@@ -10,10 +10,10 @@ import keras
 from keras.src.backend.common import dtypes
 
 from sleuth.adapters.keras import backend
-from sleuth.adapters.keras.hearing import Hearing
-from sleuth.adapters.keras.meeting import Meeting
+from sleuth.adapters.keras.broadcasting import Meeting
+from sleuth.adapters.keras.pass_listener import Hearing
+from sleuth.core.contract.workload import Hear, Heard
 from sleuth.core.subject import Parts
-from sleuth.core.workload import Hear, Heard
 
 Compute = Callable[[Parts], Any]  # the loss of a batch, in the backend's own arrays
 

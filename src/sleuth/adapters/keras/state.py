@@ -10,7 +10,7 @@ import keras
 import numpy as np
 from keras.src.backend.common import global_state
 
-from sleuth.core.randomness import random_preserved
+from sleuth.core.runtime.randomness import random_preserved
 from sleuth.core.subject import Subject
 
 SEEDS = "global_seed_generator"

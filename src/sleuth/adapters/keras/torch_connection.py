@@ -3,7 +3,7 @@
 import torch
 
 from sleuth.adapters.keras.bench import KerasBench
-from sleuth.adapters.keras.hearing import Hearing
+from sleuth.adapters.keras.pass_listener import Hearing
 from sleuth.adapters.keras.sides import quiet
 from sleuth.adapters.keras.torch_ops import KerasListener
 from sleuth.adapters.torch.cuts import CutNotes, _cuts

@@ -7,11 +7,11 @@ from typing import Any
 
 import torch
 
-from sleuth.adapters.keras.hearing import Hearing
-from sleuth.adapters.torch.listening import Listener, Op, is_tensor
+from sleuth.adapters.keras.pass_listener import Hearing
 from sleuth.adapters.torch.origin import OriginNotes
+from sleuth.adapters.torch.pass_listener import Listener, Op, is_tensor
 from sleuth.core.observation import Origin
-from sleuth.core.tree import leaves
+from sleuth.core.runtime.tree import leaves
 
 CUTS = {"relu", "relu_", "relu6"}
 # To these a zero is what breaks them; of a quotient it is the second that must not be one.

@@ -6,10 +6,10 @@ from typing import Any
 
 import torch
 
-from sleuth.adapters.keras.meeting import Meeting
+from sleuth.adapters.keras.broadcasting import Meeting
 from sleuth.adapters.keras.sides import Side
+from sleuth.core.contract.workload import Hear, Heard
 from sleuth.core.errors import Unsupported
-from sleuth.core.workload import Hear, Heard
 
 
 class TorchSide(Side):
@@ -27,7 +27,7 @@ class TorchSide(Side):
         return loss.detach(), found
 
     def meeting(self, compute: Callable[[Any, Any], Any], output: Any, target: Any) -> Meeting | None:
-        from sleuth.adapters.keras.torch_meeting import meeting
+        from sleuth.adapters.keras.torch_broadcasting import meeting
 
         return meeting(self.model, compute, output, target)
 

@@ -8,15 +8,15 @@ import numpy as np
 
 from sleuth.adapters.mithril import arrays, describing, tracing
 from sleuth.adapters.mithril.bench import MithrilBench, open_bench
-from sleuth.adapters.mithril.given import Given, is_model, resolve
+from sleuth.adapters.mithril.given_model import Given, is_model, resolve
 from sleuth.adapters.mithril.inspecting import MithrilInspects
-from sleuth.adapters.mithril.overhearing import MithrilOverhears
+from sleuth.adapters.mithril.layer_values import MithrilOverhears
 from sleuth.adapters.mithril.watching.watching import MithrilWatching
-from sleuth.core.adapter import Adapter, Bench, Describes, Steps, Substitutes, Traces, Watches, Watching
+from sleuth.core.contract.adapter import Adapter, Bench, Describes, Steps, Substitutes, Traces, Watches, Watching
+from sleuth.core.contract.guard import Guard
 from sleuth.core.errors import Unsupported
-from sleuth.core.guard import Guard
 from sleuth.core.observation import Architecture, Origin, Settings
-from sleuth.core.randomness import random_preserved
+from sleuth.core.runtime.randomness import random_preserved
 from sleuth.core.subject import Parts, Subject
 from sleuth.core.trial import Connection, Flow
 

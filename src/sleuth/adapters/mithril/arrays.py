@@ -8,7 +8,7 @@ import numpy as np
 from sleuth import adapters, kernel
 
 if TYPE_CHECKING:
-    from sleuth.core.adapter import Adapter
+    from sleuth.core.contract.adapter import Adapter
 
 
 def is_array(thing: Any) -> bool:

@@ -11,15 +11,15 @@ import numpy as np
 from sleuth.adapters.mithril import arrays
 from sleuth.adapters.mithril.describing import parameter_keys
 from sleuth.adapters.mithril.failure import explain
-from sleuth.adapters.mithril.feeding import Wiring, feed, feed_inputs, wire
-from sleuth.adapters.mithril.given import Given
+from sleuth.adapters.mithril.given_model import Given
+from sleuth.adapters.mithril.graph_walk import Walk
+from sleuth.adapters.mithril.graph_walk import walk as walk_graph
+from sleuth.adapters.mithril.key_roles import Wiring, feed, feed_inputs, wire
 from sleuth.adapters.mithril.looking import Held, look
 from sleuth.adapters.mithril.losses import Loss, OutputLoss, OwnLoss, plain_value, prepared
 from sleuth.adapters.mithril.stepping import Stepper
-from sleuth.adapters.mithril.walking import Walk
-from sleuth.adapters.mithril.walking import walk as walk_graph
 from sleuth.adapters.numpy.losses import one_number
-from sleuth.core.adapter import Bench, Gradients
+from sleuth.core.contract.adapter import Bench, Gradients
 from sleuth.core.errors import Unsupported
 from sleuth.core.observation import Failure, Observation
 from sleuth.core.subject import Parts, Subject, Usage

@@ -9,13 +9,13 @@ import numpy as np
 
 from sleuth.adapters.mithril import arrays, describing
 from sleuth.adapters.mithril.failure import explain
-from sleuth.adapters.mithril.feeding import Wiring, feed_inputs, wire
-from sleuth.adapters.mithril.given import Given, resolve
+from sleuth.adapters.mithril.given_model import Given, resolve
 from sleuth.adapters.mithril.graph import Group
-from sleuth.adapters.mithril.walking import Walk, walk
-from sleuth.core.adapter import Inspects
-from sleuth.core.inspection import Door, Part, Passage, Visit
-from sleuth.core.randomness import random_preserved
+from sleuth.adapters.mithril.graph_walk import Walk, walk
+from sleuth.adapters.mithril.key_roles import Wiring, feed_inputs, wire
+from sleuth.core.contract.adapter import Inspects
+from sleuth.core.contract.inspection import Door, Part, Passage, Visit
+from sleuth.core.runtime.randomness import random_preserved
 from sleuth.core.subject import Subject
 
 SEED = 0

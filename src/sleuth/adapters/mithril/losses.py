@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from sleuth.adapters.mithril import arrays
-from sleuth.adapters.mithril.feeding import Wiring
-from sleuth.adapters.mithril.given import is_logical
+from sleuth.adapters.mithril.given_model import is_logical
 from sleuth.adapters.mithril.graph import Graph
-from sleuth.adapters.mithril.walking import walk
+from sleuth.adapters.mithril.graph_walk import walk
+from sleuth.adapters.mithril.key_roles import Wiring
 from sleuth.adapters.numpy.losses import Call, GivenLoss, one_number
 from sleuth.core.errors import Unsupported
 from sleuth.core.subject import Parts

@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 
+from sleuth.adapters.common.axis_sums import axis_sums, exp_sums
 from sleuth.adapters.mithril import arrays, kinds
-from sleuth.adapters.mithril.feeding import Wiring
 from sleuth.adapters.mithril.graph import Graph, Group, Node
-from sleuth.adapters.mithril.walking import Walk
+from sleuth.adapters.mithril.graph_walk import Walk
+from sleuth.adapters.mithril.key_roles import Wiring
 from sleuth.adapters.numpy.loss_calls import array_facts, broadcast_of
-from sleuth.core.activation import pinned_share
 from sleuth.core.observation import Absent, Argument, Frame, LossCall, Observation, Role, Units
-from sleuth.core.sums import axis_sums, exp_sums
+from sleuth.core.reading.activation import pinned_share
 
 # Reshapes and the like between a softmax and the loss keep its values.
 CARRIES = ("reshape", "flatten", "transpose", "squeeze", "buffer", "expand_dims", "permute_tensor")

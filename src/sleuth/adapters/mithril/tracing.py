@@ -7,9 +7,9 @@ import numpy as np
 
 from sleuth.adapters.mithril import arrays, kinds
 from sleuth.adapters.mithril.graph import Graph, Group
-from sleuth.adapters.mithril.walking import Walk
-from sleuth.core.flow import Axes, reshaped
+from sleuth.adapters.mithril.graph_walk import Walk
 from sleuth.core.observation import Origin
+from sleuth.core.reading.flow import Axes, reshaped
 from sleuth.core.trial import Connection, Cut, Flow, Operation
 
 

@@ -6,9 +6,9 @@ import numpy as np
 
 from sleuth import kernel
 from sleuth.adapters.mlx.arrays import evaluated, values
-from sleuth.adapters.mlx.hearing import Made
-from sleuth.core.activation import pinned_share
+from sleuth.adapters.mlx.pass_listener import Made
 from sleuth.core.observation import Absent, Frame, Observation, Role, Units
+from sleuth.core.reading.activation import pinned_share
 from sleuth.core.statistics import merge
 
 NO_ACTIVATION = "no layer and no function that the model calls is known as an activation (nn.relu, mx.tanh, …)"

@@ -10,14 +10,14 @@ import numpy as np
 
 from sleuth.adapters.mlx import arrays, describing, state, tracing
 from sleuth.adapters.mlx.bench import open_bench, own_bench
+from sleuth.adapters.mlx.checkpoint_state import MlxLends
 from sleuth.adapters.mlx.costs import MlxProfiles
 from sleuth.adapters.mlx.failure import crash
 from sleuth.adapters.mlx.inspecting.inspecting import MlxInspects
-from sleuth.adapters.mlx.lending import MlxLends
-from sleuth.adapters.mlx.overhearing import MlxOverhears
+from sleuth.adapters.mlx.layer_values import MlxOverhears
 from sleuth.adapters.mlx.watching.discovery import MlxDiscovery
 from sleuth.adapters.mlx.watching.watching import MlxWatching
-from sleuth.core.adapter import (
+from sleuth.core.contract.adapter import (
     Adapter,
     Attended,
     Bench,
@@ -32,7 +32,7 @@ from sleuth.core.adapter import (
     Watches,
     Watching,
 )
-from sleuth.core.guard import Guard
+from sleuth.core.contract.guard import Guard
 from sleuth.core.observation import Architecture, Observation, Origin, Settings
 from sleuth.core.subject import Parts, Subject
 from sleuth.core.trial import Connection, Flow

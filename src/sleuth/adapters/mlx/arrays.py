@@ -7,8 +7,8 @@ import mlx.core as mx
 import numpy as np
 
 from sleuth import kernel
+from sleuth.core.runtime.tree import leaves, map_arrays
 from sleuth.core.subject import Parts
-from sleuth.core.tree import leaves, map_arrays
 
 
 def is_array(thing: Any) -> bool:

@@ -11,20 +11,20 @@ import numpy as np
 from mlx.optimizers import Adam, Optimizer
 from mlx.utils import tree_flatten, tree_unflatten
 
-from sleuth.adapters.mlx import reach, state
+from sleuth.adapters.mlx import parameter_reach, state
 from sleuth.adapters.mlx.activity import activity, computed
-from sleuth.adapters.mlx.anatomy import is_buffer, last_paths, modules, parameters
 from sleuth.adapters.mlx.arrays import arrays_in, as_mlx, converted, native
 from sleuth.adapters.mlx.bounds import guarded, require_in_range
 from sleuth.adapters.mlx.copying import copied
 from sleuth.adapters.mlx.describing import as_written, loss_name, rate_of
 from sleuth.adapters.mlx.failure import explain
-from sleuth.adapters.mlx.hearing import Hearing
 from sleuth.adapters.mlx.loss_calls import failed_call, heard_calls, own_call
+from sleuth.adapters.mlx.model_parts import is_buffer, last_paths, modules, parameters
+from sleuth.adapters.mlx.pass_listener import Hearing
 from sleuth.adapters.mlx.scalar import NotOneNumber, require_scalar
+from sleuth.adapters.mlx.source_lines import function_line
 from sleuth.adapters.mlx.trees.tree import Tree
-from sleuth.adapters.mlx.written import function_line
-from sleuth.core.adapter import Bench, Gradients
+from sleuth.core.contract.adapter import Bench, Gradients
 from sleuth.core.errors import Unsupported
 from sleuth.core.observation import Failure, Observation
 from sleuth.core.subject import Parts, Subject, Usage, call_model
@@ -203,7 +203,7 @@ class MlxBench(Bench):
         if self._unreached is None:
             before = self.snapshot()
             try:
-                self._unreached = reach.unreached(self.model, self.paths(), partial(self.compute, batch))
+                self._unreached = parameter_reach.unreached(self.model, self.paths(), partial(self.compute, batch))
             finally:
                 self.restore(before)
         return self._unreached
@@ -273,7 +273,7 @@ class MlxBench(Bench):
         for thing in (model, loss):
             if isinstance(thing, nn.Module):
                 thing.set_dtype(mx.float64)
-        from sleuth.adapters.mlx.wide_bench import WideBench
+        from sleuth.adapters.mlx.float64_bench import WideBench
 
         return WideBench(model, loss, None, self._subject)
 

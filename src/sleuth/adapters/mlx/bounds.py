@@ -8,7 +8,7 @@ import mlx.core as mx
 import mlx.nn as nn
 import numpy as np
 
-from sleuth.adapters.mlx.hearing import replaced
+from sleuth.adapters.mlx.pass_listener import replaced
 
 TAKES_CLASSES = ("cross_entropy", "nll_loss")
 

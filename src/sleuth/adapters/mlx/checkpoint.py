@@ -7,9 +7,9 @@ import mlx.core as mx
 import mlx.nn as nn
 from mlx.utils import tree_flatten
 
-from sleuth.core.loading import differences, users_words
+from sleuth.adapters.common.refused_weights import differences, users_words
 from sleuth.core.observation import Misfit
-from sleuth.core.place import innermost
+from sleuth.core.runtime.place import innermost
 
 LOADS = nn.Module.load_weights.__code__
 VERB = "load_weights"

@@ -6,9 +6,9 @@ from typing import Any
 import mlx.core as mx
 import mlx.nn as nn
 
-from sleuth.adapters.mlx.anatomy import modules
 from sleuth.adapters.mlx.arrays import arrays_in
-from sleuth.adapters.mlx.made import hand_on
+from sleuth.adapters.mlx.created_at import hand_on
+from sleuth.adapters.mlx.model_parts import modules
 
 
 def copied(*things: Any) -> Any:

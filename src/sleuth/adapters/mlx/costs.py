@@ -11,16 +11,16 @@ from typing import Any
 
 import mlx.core as mx
 
-from sleuth.adapters.mlx.anatomy import is_buffer, modules, parameters
 from sleuth.adapters.mlx.arrays import arrays_in, native
 from sleuth.adapters.mlx.bench import MlxBench, own_bench
-from sleuth.adapters.mlx.hearing import Hearing
-from sleuth.adapters.mlx.inspecting.visits import Visitor
+from sleuth.adapters.mlx.inspecting.layer_calls import Visitor
 from sleuth.adapters.mlx.kinds import family_of
+from sleuth.adapters.mlx.model_parts import is_buffer, modules, parameters
 from sleuth.adapters.mlx.operations import Operations
-from sleuth.core.adapter import Bench, Profiles
+from sleuth.adapters.mlx.pass_listener import Hearing
+from sleuth.core.contract.adapter import Bench, Profiles
+from sleuth.core.contract.workload import Cost, LayerWork, MemoryUse, Phases
 from sleuth.core.subject import Parts
-from sleuth.core.workload import Cost, LayerWork, MemoryUse, Phases
 
 LAYER_REPEATS = 5
 

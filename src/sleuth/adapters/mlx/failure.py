@@ -7,10 +7,10 @@ from types import TracebackType
 
 import mlx.nn as nn
 
-from sleuth.adapters.mlx.anatomy import modules
 from sleuth.adapters.mlx.checkpoint import read_misfit
+from sleuth.adapters.mlx.model_parts import modules
 from sleuth.core.observation import Failure, Observation
-from sleuth.core.place import innermost, location_of
+from sleuth.core.runtime.place import innermost, location_of
 
 # The innermost of these files in a traceback tells what was going on.
 PHASES = (

@@ -5,13 +5,13 @@ from typing import Any
 import mlx.core as mx
 import mlx.nn as nn
 
-from sleuth.adapters.mlx.anatomy import is_buffer, parameters
 from sleuth.adapters.mlx.arrays import arrays_in, is_array
-from sleuth.adapters.mlx.hearing import MX_FUNCTIONS, NN_FUNCTIONS, SOFTMAXES
 from sleuth.adapters.mlx.kinds import family_of, settings_of
+from sleuth.adapters.mlx.model_parts import is_buffer, parameters
 from sleuth.adapters.mlx.operations import Operation as Heard
-from sleuth.core.flow import Axes, reshaped
-from sleuth.core.tree import leaves
+from sleuth.adapters.mlx.pass_listener import MX_FUNCTIONS, NN_FUNCTIONS, SOFTMAXES
+from sleuth.core.reading.flow import Axes, reshaped
+from sleuth.core.runtime.tree import leaves
 from sleuth.core.trial import Flow, Operation
 
 RESHAPES = {"reshape", "flatten", "unflatten", "squeeze", "expand_dims"}

@@ -11,10 +11,10 @@ from typing import Any
 import mlx.core as mx
 import mlx.nn as nn
 
-from sleuth.adapters.mlx.anatomy import modules
 from sleuth.adapters.mlx.arrays import arrays_in
-from sleuth.adapters.mlx.hearing import NN_FUNCTIONS, replaced
-from sleuth.adapters.mlx.place import users_line
+from sleuth.adapters.mlx.model_parts import modules
+from sleuth.adapters.mlx.pass_listener import NN_FUNCTIONS, replaced
+from sleuth.adapters.mlx.user_line import users_line
 from sleuth.core.location import Location
 
 OPERATORS = (

@@ -11,7 +11,7 @@ import mlx.nn as nn
 import numpy as np
 from mlx.optimizers import MultiOptimizer, Optimizer
 
-from sleuth.core.randomness import random_preserved
+from sleuth.core.runtime.randomness import random_preserved
 from sleuth.core.subject import Subject
 
 

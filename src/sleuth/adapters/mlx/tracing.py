@@ -6,14 +6,14 @@ from typing import Any
 import mlx.core as mx
 import mlx.nn as nn
 
-from sleuth.adapters.mlx.anatomy import modules, parameters
 from sleuth.adapters.mlx.arrays import arrays_in, as_mlx
 from sleuth.adapters.mlx.bench import MlxBench
 from sleuth.adapters.mlx.flow import FlowNotes
-from sleuth.adapters.mlx.hidden import hidden_at_work
 from sleuth.adapters.mlx.kinds import family_of
+from sleuth.adapters.mlx.model_parts import modules, parameters
 from sleuth.adapters.mlx.operations import Operation, Operations
 from sleuth.adapters.mlx.origin import born_backward, born_forward
+from sleuth.adapters.mlx.underscore_layers import hidden_at_work
 from sleuth.core.observation import Origin
 from sleuth.core.subject import Parts
 from sleuth.core.trial import Connection, Cut, Flow

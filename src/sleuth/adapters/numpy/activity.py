@@ -5,11 +5,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from sleuth import kernel
-from sleuth.adapters.numpy.listening import Listener, Made, is_array
-from sleuth.core.activation import pinned_share
+from sleuth.adapters.numpy.pass_listener import Listener, Made, is_array
 from sleuth.core.observation import Absent, Frame, Observation, Role, Units
+from sleuth.core.reading.activation import pinned_share
+from sleuth.core.runtime.tree import leaves
 from sleuth.core.statistics import merge
-from sleuth.core.tree import leaves
 
 
 def activity(listener: Listener, step: int) -> Iterator[Observation]:

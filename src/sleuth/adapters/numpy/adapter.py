@@ -9,14 +9,25 @@ import numpy as np
 from sleuth import kernel
 from sleuth.adapters.numpy import describing, dissecting, flow, forms, state
 from sleuth.adapters.numpy.bench import NumpyBench, open_bench
+from sleuth.adapters.numpy.checkpoint_state import NumpyLends
 from sleuth.adapters.numpy.costs import NumpyProfiles
 from sleuth.adapters.numpy.inspecting.inspecting import NumpyInspects
-from sleuth.adapters.numpy.lending import NumpyLends
-from sleuth.adapters.numpy.overhearing import NumpyOverhears
+from sleuth.adapters.numpy.layer_values import NumpyOverhears
 from sleuth.adapters.numpy.watching.watching import NumpyWatching
-from sleuth.core.adapter import Adapter, Bench, Bypass, Describes, Dissects, Steps, Substitutes, Traces, Watches, Watching
+from sleuth.core.contract.adapter import (
+    Adapter,
+    Bench,
+    Bypass,
+    Describes,
+    Dissects,
+    Steps,
+    Substitutes,
+    Traces,
+    Watches,
+    Watching,
+)
+from sleuth.core.contract.guard import Guard
 from sleuth.core.errors import Unsupported
-from sleuth.core.guard import Guard
 from sleuth.core.location import Location
 from sleuth.core.observation import Architecture, Origin, Settings
 from sleuth.core.subject import Parts, Subject

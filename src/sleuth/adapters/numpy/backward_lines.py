@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from sleuth.adapters.numpy.anatomy import holders, layers
-from sleuth.adapters.numpy.births import Birth, Births, place
+from sleuth.adapters.numpy.array_lines import Birth, Births, place
 from sleuth.adapters.numpy.forms.functions import ByHand
+from sleuth.adapters.numpy.model_parts import holders, layers
 from sleuth.core.location import Location, locate
-from sleuth.core.place import is_users
+from sleuth.core.runtime.place import is_users
 
 
 class Followed:

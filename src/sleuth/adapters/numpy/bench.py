@@ -9,26 +9,26 @@ from typing import Any
 import numpy as np
 
 from sleuth.adapters.numpy.activity import activity
-from sleuth.adapters.numpy.anatomy import Parameters, layers
+from sleuth.adapters.numpy.array_lines import Births
 from sleuth.adapters.numpy.backward_lines import Followed, backward_line
-from sleuth.adapters.numpy.births import Births
 from sleuth.adapters.numpy.calling import WORDS, takes, takes_nothing
 from sleuth.adapters.numpy.describing import describe, loss_name
 from sleuth.adapters.numpy.failure import explain
 from sleuth.adapters.numpy.gradients import WrongGradients, by_name, whole_numbers
-from sleuth.adapters.numpy.listening import Listener, is_array
 from sleuth.adapters.numpy.loss_calls import failed_call, loss_calls
 from sleuth.adapters.numpy.loss_forms import make_loss
 from sleuth.adapters.numpy.losses import Call, one_number, own_loss
+from sleuth.adapters.numpy.model_parts import Parameters, layers
 from sleuth.adapters.numpy.origin import find_origin
+from sleuth.adapters.numpy.pass_listener import Listener, is_array
 from sleuth.adapters.numpy.state import Memento, has_views, put_back, reach, remember
 from sleuth.adapters.numpy.stepping import Stepper
-from sleuth.core.adapter import Bench, Gradients
+from sleuth.core.contract.adapter import Bench, Gradients
 from sleuth.core.errors import Unsupported
 from sleuth.core.location import Location
 from sleuth.core.observation import Failure, Observation
+from sleuth.core.runtime.tree import leaves, map_arrays
 from sleuth.core.subject import Parts, Subject, Usage, call_model
-from sleuth.core.tree import leaves, map_arrays
 
 
 @contextmanager

@@ -9,14 +9,14 @@ import numpy as np
 
 from sleuth.adapters.numpy.bench import NumpyBench
 from sleuth.adapters.numpy.describing import describe
-from sleuth.adapters.numpy.inspecting.passing import flops_of
-from sleuth.adapters.numpy.inspecting.visiting import Note, Visitor
+from sleuth.adapters.numpy.inspecting.forward_pass import flops_of
+from sleuth.adapters.numpy.inspecting.layer_calls import Note, Visitor
 from sleuth.adapters.numpy.state import reach
-from sleuth.core.adapter import Bench, Profiles
+from sleuth.core.contract.adapter import Bench, Profiles
+from sleuth.core.contract.workload import Cost, LayerWork, MemoryUse, Phases
 from sleuth.core.errors import Unsupported
+from sleuth.core.runtime.tree import leaves
 from sleuth.core.subject import Parts, Subject
-from sleuth.core.tree import leaves
-from sleuth.core.workload import Cost, LayerWork, MemoryUse, Phases
 
 
 class NumpyProfiles(Profiles):

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from sleuth.adapters.common.machine import machine
 from sleuth.adapters.numpy import stepping
-from sleuth.adapters.numpy.anatomy import Parameters, holders, is_weight, layers
+from sleuth.adapters.numpy.model_parts import Parameters, holders, is_weight, layers
 from sleuth.core.location import Location, locate
-from sleuth.core.machine import machine
 from sleuth.core.observation import Architecture, Layer, Parameter, Settings, Stray
-from sleuth.core.place import is_users
+from sleuth.core.runtime.place import is_users
 from sleuth.core.subject import Subject
 
 ACTIVATIONS = (

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from sleuth.core.adapter import Bypass
+from sleuth.core.contract.adapter import Bypass
 from sleuth.core.location import Location, locate
-from sleuth.core.place import is_users
+from sleuth.core.runtime.place import is_users
+from sleuth.core.runtime.tree import map_arrays
 from sleuth.core.subject import Parts
-from sleuth.core.tree import map_arrays
 
 
 @dataclass

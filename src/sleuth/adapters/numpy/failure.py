@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from sleuth.adapters.numpy.anatomy import layers
+from sleuth.adapters.numpy.model_parts import layers
 from sleuth.core.observation import Failure
-from sleuth.core.place import is_users, location_of
+from sleuth.core.runtime.place import is_users, location_of
 
 Told = tuple[str, str | None, str | None, str | None]  # kind, expected, got, advice
 

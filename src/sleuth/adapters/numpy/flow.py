@@ -13,16 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from sleuth.adapters.numpy.anatomy import layers
 from sleuth.adapters.numpy.bench import NumpyBench
 from sleuth.adapters.numpy.describing import SOFTMAXES, activation_of, describe, family_of
-from sleuth.adapters.numpy.listening import CALLS, FUNCTIONS, _owner, is_array
-from sleuth.core.flow import Axes, reshaped
+from sleuth.adapters.numpy.model_parts import layers
+from sleuth.adapters.numpy.pass_listener import CALLS, FUNCTIONS, _owner, is_array
 from sleuth.core.location import Location, locate
 from sleuth.core.observation import Architecture
-from sleuth.core.place import is_users
+from sleuth.core.reading.flow import Axes, reshaped
+from sleuth.core.runtime.place import is_users
+from sleuth.core.runtime.tree import leaves
 from sleuth.core.subject import Parts, Subject
-from sleuth.core.tree import leaves
 from sleuth.core.trial import Flow, Operation
 
 # Of the largest value: what the order of summation may change in float32.

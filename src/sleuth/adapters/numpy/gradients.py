@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from sleuth.adapters.numpy.anatomy import Parameters
 from sleuth.adapters.numpy.calling import takes_nothing
 from sleuth.adapters.numpy.forms.names import by_marked_name, returned_names
+from sleuth.adapters.numpy.model_parts import Parameters
 from sleuth.core.errors import Unsupported
 
 

@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 
 from sleuth import kernel
-from sleuth.adapters.numpy.births import Births, place
-from sleuth.adapters.numpy.listening import Listener, is_array
+from sleuth.adapters.common.axis_sums import axis_sums, exp_sums
+from sleuth.adapters.common.loss_family import normalises_over_batch, recognise
+from sleuth.adapters.numpy.array_lines import Births, place
 from sleuth.adapters.numpy.losses import Call, GivenLoss, Loss
+from sleuth.adapters.numpy.pass_listener import Listener, is_array
 from sleuth.core.location import Location
-from sleuth.core.loss_family import normalises_over_batch, recognise
 from sleuth.core.observation import Argument, ArrayFacts, LossCall
+from sleuth.core.runtime.tree import leaves
 from sleuth.core.statistics import Statistics
 from sleuth.core.subject import Parts
-from sleuth.core.sums import axis_sums, exp_sums
-from sleuth.core.tree import leaves
 
 # For a loss that raised: only its name is left to go by, and only shapes are judged.
 NAMES = (

@@ -10,8 +10,8 @@ from sleuth.adapters.numpy.forms.functions import ByHand, is_array
 from sleuth.adapters.numpy.losses import Call, Forward, GivenLoss, Loss, OwnLoss, StepLoss, one_number, own_loss
 from sleuth.adapters.numpy.state import put_back, remember
 from sleuth.core.errors import Unsupported
+from sleuth.core.runtime.tree import leaves
 from sleuth.core.subject import Parts
-from sleuth.core.tree import leaves
 
 
 class FunctionLoss(Loss):

@@ -13,7 +13,7 @@ from sleuth.adapters.numpy.forms.layers import Layers
 from sleuth.adapters.numpy.output_gradients import closed_form
 from sleuth.core.errors import Unsupported
 from sleuth.core.location import Location, locate
-from sleuth.core.place import is_users
+from sleuth.core.runtime.place import is_users
 from sleuth.core.subject import Parts
 
 OWN_LOSSES = ("compute_loss", "forward_loss")

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 
 from sleuth.adapters.numpy.failure import layer_of
-from sleuth.adapters.numpy.listening import Listener, Made, is_array
+from sleuth.adapters.numpy.pass_listener import Listener, Made, is_array
 from sleuth.core.observation import Origin
-from sleuth.core.place import location_of
-from sleuth.core.tree import leaves
+from sleuth.core.runtime.place import location_of
+from sleuth.core.runtime.tree import leaves
 
 
 def find_origin(

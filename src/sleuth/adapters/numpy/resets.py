@@ -7,9 +7,9 @@ from functools import lru_cache
 from types import ModuleType
 from typing import Any
 
-from sleuth.adapters.numpy.anatomy import is_weight, layers
 from sleuth.adapters.numpy.forms.layers import gradient_of
-from sleuth.core.place import is_users
+from sleuth.adapters.numpy.model_parts import is_weight, layers
+from sleuth.core.runtime.place import is_users
 
 ZEROS = ("zeros", "zeros_like")
 

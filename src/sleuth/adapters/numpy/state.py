@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from sleuth.adapters.numpy.anatomy import CLOSED
-from sleuth.core.randomness import GENERATORS, put_state, random_preserved, state_of
+from sleuth.adapters.numpy.model_parts import CLOSED
+from sleuth.core.runtime.randomness import GENERATORS, put_state, random_preserved, state_of
 from sleuth.core.subject import Subject
 
 

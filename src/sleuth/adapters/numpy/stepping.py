@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from sleuth.adapters.numpy.anatomy import Parameters, layers
 from sleuth.adapters.numpy.calling import call, default_of, takes, takes_nothing
-from sleuth.adapters.numpy.held import live_gradients
+from sleuth.adapters.numpy.held_gradients import live_gradients
+from sleuth.adapters.numpy.model_parts import Parameters, layers
 from sleuth.adapters.numpy.resets import resets_in_line
 from sleuth.core.errors import Unsupported
 from sleuth.core.subject import Parts

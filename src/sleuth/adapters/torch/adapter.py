@@ -7,18 +7,18 @@ from typing import Any
 import numpy as np
 import torch
 
-from sleuth.adapters.torch import architecture, cuts, flow, measuring, replay, sources, state, workers
+from sleuth.adapters.torch import architecture, cuts, data_sources, flow, loader_workers, measuring, replay, state
 from sleuth.adapters.torch.arrays import to_numpy
 from sleuth.adapters.torch.bench import TorchBench, open_bench
+from sleuth.adapters.torch.checkpoint_state import TorchLends
 from sleuth.adapters.torch.costs.costs import TorchProfiles
 from sleuth.adapters.torch.failures.crash import Known, explain_crash
 from sleuth.adapters.torch.inspecting.inspecting import TorchInspects
-from sleuth.adapters.torch.lending import TorchLends
-from sleuth.adapters.torch.overhearing import TorchOverhears
+from sleuth.adapters.torch.layer_values import TorchOverhears
 from sleuth.adapters.torch.substitution import answers_changed
 from sleuth.adapters.torch.watching.discovery import Discovery
 from sleuth.adapters.torch.watching.watching import TorchWatching
-from sleuth.core.adapter import (
+from sleuth.core.contract.adapter import (
     Adapter,
     Attended,
     Bench,
@@ -38,10 +38,10 @@ from sleuth.core.adapter import (
     Watches,
     Watching,
 )
+from sleuth.core.contract.guard import Guard
+from sleuth.core.contract.scene import Replayed, Scene
 from sleuth.core.errors import Unsupported
-from sleuth.core.guard import Guard
 from sleuth.core.observation import Architecture, Observation, Origin, Settings
-from sleuth.core.scene import Replayed, Scene
 from sleuth.core.subject import Parts, Subject
 from sleuth.core.trial import Connection, Flow
 
@@ -89,13 +89,13 @@ class TorchAdapter(
         return measuring.measure(arrays)
 
     def batches(self, source: Any, batch_size: int) -> Iterable[Any] | None:
-        return sources.batches(source, batch_size)
+        return data_sources.batches(source, batch_size)
 
     def rows(self, source: Any) -> Rows | None:
-        return sources.rows(source)
+        return data_sources.rows(source)
 
     def crew(self, source: Any) -> Crew | None:
-        return workers.crew(source)
+        return loader_workers.crew(source)
 
     def preserve(self, subject: Subject) -> AbstractContextManager[None]:
         return state.preserved(subject)

@@ -11,10 +11,10 @@ from typing import Any
 import torch
 from torch import nn
 
-from sleuth.adapters.torch.watching import construction
-from sleuth.adapters.torch.written import freezing_line, layer_line, weight_line
+from sleuth.adapters.common.machine import machine
+from sleuth.adapters.torch.source_lines import freezing_line, layer_line, weight_line
+from sleuth.adapters.torch.watching import created_at
 from sleuth.core.location import Location, locate
-from sleuth.core.machine import machine
 from sleuth.core.observation import Architecture, Layer, Parameter, Settings, Stray
 from sleuth.core.subject import Subject
 
@@ -93,7 +93,7 @@ def family_of(module: nn.Module) -> str:
 def describe(subject: Subject) -> Architecture:
     model: nn.Module = subject.model
     held = _held_by(subject.optimizer)
-    made = construction.made(subject.optimizer)
+    made = created_at.made(subject.optimizer)
     layers = tuple(_layer(model, path, module, made) for path, module in model.named_modules() if path)
     if not model._modules:
         layers = (_layer(model, "", model, made),)
@@ -156,7 +156,7 @@ def _held_by(optimiser: Any) -> set[int] | None:
     return {id(p) for group in optimiser.param_groups for p in group["params"]}
 
 
-def _layer(model: nn.Module, path: str, module: nn.Module, optimiser: construction.Made | None) -> Layer:
+def _layer(model: nn.Module, path: str, module: nn.Module, optimiser: created_at.Made | None) -> Layer:
     values: dict[str, Any] = {}
     for attribute, word in SETTINGS.items():
         value = getattr(module, attribute, None)
@@ -167,7 +167,7 @@ def _layer(model: nn.Module, path: str, module: nn.Module, optimiser: constructi
         values["bias"] = isinstance(bias, torch.Tensor) or bias is True
     if (activation := ACTIVATIONS.get(type(module))) is not None:
         values["activation"] = activation
-    made = construction.made(module)
+    made = created_at.made(module)
     late = made is not None and optimiser is not None and made.order > optimiser.order
     return Layer(path, type(module).__name__, family_of(module), values, layer_line(model, path), late)
 

@@ -17,11 +17,11 @@ from sleuth.adapters.torch.failure import explain
 from sleuth.adapters.torch.failures.in_place import name_the_line
 from sleuth.adapters.torch.observing import Hearing
 from sleuth.adapters.torch.usage import calls_heard, detached, follow
-from sleuth.core.adapter import Bench, Gradients
+from sleuth.core.contract.adapter import Bench, Gradients
 from sleuth.core.errors import Unsupported, UnusableInput
 from sleuth.core.observation import Failure, Observation
+from sleuth.core.runtime.tree import leaves, map_arrays
 from sleuth.core.subject import Parts, Subject, Usage, call_model
-from sleuth.core.tree import leaves, map_arrays
 from sleuth.core.words import kind_of
 
 # Used only where the user gave no optimiser: it memorises a batch at almost any scale.

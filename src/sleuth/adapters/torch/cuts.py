@@ -15,13 +15,13 @@ from torch.autograd import Function
 from torch.autograd.function import _SingleLevelFunction
 
 from sleuth.adapters.torch.bench import TorchBench, quiet
-from sleuth.adapters.torch.listening import Listener, Op, is_tensor
+from sleuth.adapters.torch.pass_listener import Listener, Op, is_tensor
 from sleuth.adapters.torch.place import current_location
-from sleuth.adapters.torch.strangers import StrangerNotes
+from sleuth.adapters.torch.unregistered_parameters import StrangerNotes
 from sleuth.core.location import Location
 from sleuth.core.observation import Stray
+from sleuth.core.runtime.tree import leaves
 from sleuth.core.subject import Parts
-from sleuth.core.tree import leaves
 from sleuth.core.trial import Connection, Cut
 
 # They take the shape of a tensor and none of its values.

@@ -14,7 +14,7 @@ from sleuth.adapters.torch.failures.python import PYTHON, explain_python
 from sleuth.adapters.torch.failures.scene import Explained, Scene, read_scene
 from sleuth.adapters.torch.failures.shapes import SHAPES
 from sleuth.adapters.torch.failures.types import TYPES
-from sleuth.adapters.torch.listening import Op
+from sleuth.adapters.torch.pass_listener import Op
 from sleuth.core.location import Location
 from sleuth.core.observation import Failure
 

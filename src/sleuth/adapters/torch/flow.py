@@ -9,10 +9,10 @@ from torch import nn
 from sleuth.adapters.torch.bench import TorchBench, _native, quiet
 from sleuth.adapters.torch.cuts import SHAPE_ONLY
 from sleuth.adapters.torch.flow_operations import SAME, plain_name, read
-from sleuth.adapters.torch.listening import Listener, Op, is_tensor
+from sleuth.adapters.torch.pass_listener import Listener, Op, is_tensor
 from sleuth.core.errors import Unsupported
+from sleuth.core.runtime.tree import leaves
 from sleuth.core.subject import Parts
-from sleuth.core.tree import leaves
 from sleuth.core.trial import Flow, Operation
 
 # A loop over a thousand steps of time is a graph that nobody reads any more.

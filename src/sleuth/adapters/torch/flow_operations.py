@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from sleuth.adapters.torch.listening import FUNCTIONAL_ACTIVATIONS, Op, is_tensor
 from sleuth.adapters.torch.loss_calls import FAMILIES as LOSSES
-from sleuth.core.flow import Axes, reshaped
+from sleuth.adapters.torch.pass_listener import FUNCTIONAL_ACTIVATIONS, Op, is_tensor
+from sleuth.core.reading.flow import Axes, reshaped
 
 SAME = {"contiguous", "clone", "float", "double", "half", "bfloat16", "to", "type", "type_as", "requires_grad_", "cpu", "cuda"}
 RESHAPES = {"view", "reshape", "flatten", "unflatten", "squeeze", "unsqueeze", "view_as", "reshape_as", "ravel"}

@@ -10,13 +10,13 @@ import numpy as np
 import torch
 from torch.nn import functional
 
+from sleuth.adapters.common.loss_family import recognise
 from sleuth.adapters.torch.arrays import array_facts, to_numpy
-from sleuth.adapters.torch.listening import Listener, Op, is_tensor
-from sleuth.adapters.torch.sums import axis_sums, exp_sums
+from sleuth.adapters.torch.axis_sums import axis_sums, exp_sums
+from sleuth.adapters.torch.pass_listener import Listener, Op, is_tensor
 from sleuth.core.location import Location
-from sleuth.core.loss_family import recognise
 from sleuth.core.observation import Argument, LossCall
-from sleuth.core.tree import leaves
+from sleuth.core.runtime.tree import leaves
 
 FAMILIES = {
     "cross_entropy": "cross-entropy",

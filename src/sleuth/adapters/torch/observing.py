@@ -7,11 +7,11 @@ import numpy as np
 from torch import nn
 
 from sleuth import kernel
-from sleuth.adapters.torch.listening import Activity, ActivityNotes, Listener
 from sleuth.adapters.torch.loss_calls import Ask, LossNotes
 from sleuth.adapters.torch.origin import OriginNotes
-from sleuth.core.activation import pinned_share
+from sleuth.adapters.torch.pass_listener import Activity, ActivityNotes, Listener
 from sleuth.core.observation import Frame, Observation, Role, Units
+from sleuth.core.reading.activation import pinned_share
 from sleuth.core.statistics import merge
 
 

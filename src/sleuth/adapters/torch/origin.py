@@ -5,9 +5,9 @@ from typing import Any
 
 import torch
 
-from sleuth.adapters.torch.listening import Listener, Op, is_tensor
+from sleuth.adapters.torch.pass_listener import Listener, Op, is_tensor
 from sleuth.core.observation import Origin
-from sleuth.core.tree import leaves
+from sleuth.core.runtime.tree import leaves
 
 # Ops that write an Inf on purpose: a mask. Only what makes a NaN of it later is to blame.
 FILLS = {

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import torch
 
-from sleuth.core import place
+from sleuth.core.runtime import place
 
 TORCH = str(Path(torch.__file__).parent)
 

@@ -12,11 +12,11 @@ from torch.nn import functional
 from torch.nn.utils.rnn import PackedSequence
 
 from sleuth.adapters.torch.tracing import Trace, call
-from sleuth.adapters.torch.watching.taps import LOSSES
+from sleuth.adapters.torch.watching.patches import LOSSES
+from sleuth.core.contract.scene import Operation, Replayed, Scene, StoredArray
 from sleuth.core.errors import UnusableInput
-from sleuth.core.scene import Operation, Replayed, Scene, StoredArray
+from sleuth.core.runtime.tree import leaves
 from sleuth.core.subject import Subject
-from sleuth.core.tree import leaves
 from sleuth.core.words import kind_of
 
 # Sums in another order, on another machine: values may differ by so many units in the last place, relative to the largest.

@@ -5,8 +5,8 @@ from contextlib import contextmanager
 
 import torch
 
-from sleuth.adapters.torch.workers import workers_kept
-from sleuth.core.randomness import random_preserved
+from sleuth.adapters.torch.loader_workers import workers_kept
+from sleuth.core.runtime.randomness import random_preserved
 from sleuth.core.subject import Subject
 
 

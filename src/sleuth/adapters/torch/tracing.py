@@ -7,12 +7,12 @@ from typing import Any
 import torch
 from torch import nn
 
-from sleuth.adapters.torch.listening import Listener, Op, is_tensor
 from sleuth.adapters.torch.measuring import measure
 from sleuth.adapters.torch.origin import OriginNotes
-from sleuth.core.scene import Operation
+from sleuth.adapters.torch.pass_listener import Listener, Op, is_tensor
+from sleuth.core.contract.scene import Operation
+from sleuth.core.runtime.tree import leaves
 from sleuth.core.statistics import Statistics
-from sleuth.core.tree import leaves
 
 # A longer list says nothing more to a person, and a loop of a million operations must not fill the memory.
 MOST_OPERATIONS = 20_000

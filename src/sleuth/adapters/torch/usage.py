@@ -7,10 +7,10 @@ from typing import Any
 import torch
 from torch import nn
 
-from sleuth.adapters.torch.listening import Listener, Op, is_tensor
 from sleuth.adapters.torch.loss_calls import CARRIERS, FAMILIES, bind
+from sleuth.adapters.torch.pass_listener import Listener, Op, is_tensor
+from sleuth.core.runtime.tree import leaves, map_arrays
 from sleuth.core.subject import Usage
-from sleuth.core.tree import leaves, map_arrays
 
 # Beyond these a value cannot be followed.
 LEAVES_TORCH = {"numpy", "tolist", "item", "__array__", "__index__", "__int__", "__float__", "__bool__"}

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
+from sleuth.checks.evidence.one_batch_obstacle import Obstacle, obstacle, ruled_out
 from sleuth.core.check import Evidence, NotExamined, Seen, check
 from sleuth.core.finding import Series
-from sleuth.core.obstacle import Obstacle, obstacle, ruled_out
 from sleuth.core.stage import Severity, Stage
 from sleuth.core.trial import Alignment, Overfit
 

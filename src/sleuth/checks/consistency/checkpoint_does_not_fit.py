@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
+from sleuth.checks.evidence.checkpoint_mismatch import reasons
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.misfit import reasons
 from sleuth.core.observation import Crash, Ending, Misfit
 from sleuth.core.stage import Confidence, Severity, Stage
 from sleuth.core.words import counted

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
+from sleuth.checks.evidence.loop import place_of
 from sleuth.core.check import Evidence, NotExamined, Seen, check
 from sleuth.core.location import Location
-from sleuth.core.loop import place_of
 from sleuth.core.stage import Confidence, Severity, Stage
 from sleuth.core.trial import Order
 

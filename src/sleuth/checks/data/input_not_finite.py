@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from sleuth.core.blame import samples_blamed, suspect_at
+from sleuth.checks.evidence.blame import samples_blamed, suspect_at
 from sleuth.core.check import Evidence, Seen, check
 from sleuth.core.observation import ArrayFacts, Batch, NotFinite, Role
 from sleuth.core.stage import Confidence, Severity, Stage

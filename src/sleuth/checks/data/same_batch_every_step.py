@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from statistics import median
 
+from sleuth.checks.evidence.loop import place_of
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.loop import place_of
 from sleuth.core.observation import Evaluation, Split, Step
 from sleuth.core.stage import Confidence, Severity, Stage
 from sleuth.core.trial import Feeding

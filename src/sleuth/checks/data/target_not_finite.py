@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from sleuth.core.blame import samples_blamed, suspect_at
+from sleuth.checks.evidence.blame import samples_blamed, suspect_at
 from sleuth.core.check import Evidence, NotExamined, Seen, check
 from sleuth.core.observation import Batch, LossCall, NotFinite, Role, Split, Step
 from sleuth.core.stage import Confidence, Severity, Stage

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.lines import beside
 from sleuth.core.observation import Argument, Batch, Failure, LossCall, OutOfRange, Split
+from sleuth.core.reading.lines import beside
 from sleuth.core.stage import Confidence, Severity, Stage
 
 CLASS_LOSSES = ("cross-entropy", "nll", "probabilities")

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.lines import beside
 from sleuth.core.observation import Architecture, ArrayFacts, Batch, Failure, Layer, OutOfRange, Split
+from sleuth.core.reading.lines import beside
 from sleuth.core.stage import Confidence, Severity, Stage
 
 

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from sleuth.checks.evidence.loop import place_of
+from sleuth.checks.evidence.rising_rate import Climb, climb
+from sleuth.checks.evidence.runaway_weights import runaway
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.climb import Climb, climb
 from sleuth.core.finding import Series
-from sleuth.core.loop import place_of
 from sleuth.core.observation import NotFinite, Step
-from sleuth.core.runaway import runaway
 from sleuth.core.stage import Severity, Stage
 from sleuth.core.trial import Overfit, RangeTest
 

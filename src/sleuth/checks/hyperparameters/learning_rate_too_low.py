@@ -4,9 +4,9 @@ import math
 from collections.abc import Iterator
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.curve import level, loss_curve
 from sleuth.core.finding import Series
 from sleuth.core.observation import Ending
+from sleuth.core.reading.curve import level, loss_curve
 from sleuth.core.stage import Severity, Stage
 from sleuth.core.trial import Overfit, RangeTest
 

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, TypeGuard
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.lines import optimiser_line
 from sleuth.core.location import Location
 from sleuth.core.observation import Settings, Step
+from sleuth.core.reading.lines import optimiser_line
 from sleuth.core.stage import Confidence, Severity, Stage
 
 # An average over ten thousand steps and more hardly moves in a training; 0.9 to 0.999 are in use.

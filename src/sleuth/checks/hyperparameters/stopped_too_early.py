@@ -4,9 +4,9 @@ import math
 from collections.abc import Iterator
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.curve import Curve, line, loss_curve, validation_curve
 from sleuth.core.finding import Series
 from sleuth.core.observation import Ending, Step
+from sleuth.core.reading.curve import Curve, line, loss_curve, validation_curve
 from sleuth.core.stage import Severity, Stage
 
 # Fewer steps do not make a curve.

@@ -6,9 +6,9 @@ from itertools import pairwise
 import numpy as np
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.lines import weight_line
 from sleuth.core.location import Location
 from sleuth.core.observation import Architecture, Role
+from sleuth.core.reading.lines import weight_line
 from sleuth.core.stage import Confidence, Severity, Stage
 from sleuth.core.trial import ParameterStart, StartFacts
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.flow import WEIGHTY, Chain, chain_to, users
+from sleuth.core.reading.flow import WEIGHTY, Chain, chain_to, users
 from sleuth.core.stage import Confidence, Severity, Stage
 from sleuth.core.trial import Flow
 

@@ -4,11 +4,11 @@ import math
 from collections.abc import Iterator
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.flow import LINEAR, users
 from sleuth.core.observation import LossCall
+from sleuth.core.reading.flow import LINEAR, users
+from sleuth.core.reading.wiring import CLASSIFIES, class_axis
 from sleuth.core.stage import Severity, Stage
 from sleuth.core.trial import Capacity, Flow
-from sleuth.core.wiring import CLASSIFIES, class_axis
 
 # ResNet-50 has 20 for each image of ImageNet and would have this many for 25,000 images: few would train it from scratch there.
 TOO_MANY = 1_000

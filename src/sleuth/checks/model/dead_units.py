@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.lines import feeding_line
 from sleuth.core.observation import Role, Units
+from sleuth.core.reading.lines import feeding_line
 from sleuth.core.stage import Severity, Stage
 
 # Where these say zero their slope is zero as well. GELU, SiLU and hard swish are zero at zero too, but not flat there.

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.lines import beside, producer_line
 from sleuth.core.observation import Argument, LossCall
+from sleuth.core.reading.lines import beside, producer_line
+from sleuth.core.reading.wiring import by_place, class_axis, is_probabilities, within_unit
 from sleuth.core.stage import Confidence, Severity, Stage
-from sleuth.core.wiring import by_place, class_axis, is_probabilities, within_unit
 
 SIGMOIDS = ("sigmoid", "hardsigmoid")
 SQUASHERS = ("softmax", *SIGMOIDS)

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.flow import fed_by
-from sleuth.core.lines import layer_line
 from sleuth.core.location import Location
+from sleuth.core.reading.flow import fed_by
+from sleuth.core.reading.lines import layer_line
 from sleuth.core.stage import Confidence, Severity, Stage
 from sleuth.core.trial import Flow, Operation
 

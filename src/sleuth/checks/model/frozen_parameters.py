@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
+from sleuth.checks.evidence.progress import progress_of
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.lines import layer_line
 from sleuth.core.location import Location
 from sleuth.core.observation import Architecture, Parameter, Role, Step
-from sleuth.core.progress import progress_of
+from sleuth.core.reading.lines import layer_line
 from sleuth.core.stage import Confidence, Severity, Stage
 from sleuth.core.trial import FrozenRest, FrozenTrunk
 

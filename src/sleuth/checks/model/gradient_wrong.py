@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator
 
+from sleuth.checks.evidence.gradient_words import REPEATS, cure, decay_in_gradients, in_words
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.gradient_words import REPEATS, cure, decay_in_gradients, in_words
 from sleuth.core.location import Location
 from sleuth.core.stage import Confidence, Severity, Stage
 from sleuth.core.trial import Connection, GradientCheck, GradientError

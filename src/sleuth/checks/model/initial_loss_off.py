@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
+from sleuth.checks.evidence.progress import progress_of
 from sleuth.core.check import Evidence, NotExamined, Seen, check
 from sleuth.core.observation import Step
-from sleuth.core.progress import progress_of
 from sleuth.core.stage import Confidence, Severity, Stage
 from sleuth.core.trial import InitialLoss
 

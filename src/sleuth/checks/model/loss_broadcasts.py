@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.lines import beside, output_line
 from sleuth.core.observation import LossCall
+from sleuth.core.reading.lines import beside, output_line
 from sleuth.core.stage import Confidence, Severity, Stage
 
 

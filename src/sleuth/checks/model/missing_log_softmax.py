@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.lines import beside, output_line, producer_line
 from sleuth.core.observation import Argument, LossCall
+from sleuth.core.reading.lines import beside, output_line, producer_line
+from sleuth.core.reading.wiring import by_place, class_axis, is_probabilities, rounding, sums_to_one
 from sleuth.core.stage import Confidence, Severity, Stage
-from sleuth.core.wiring import by_place, class_axis, is_probabilities, rounding, sums_to_one
 
 # Log-probabilities are at most zero; log(p + 1e-3) of a sure class is the most that careful people add.
 ABOVE_ZERO = 0.01

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.flow import LINEAR, WEIGHTY, Chain, chain_to, users
 from sleuth.core.observation import Architecture
+from sleuth.core.reading.flow import LINEAR, WEIGHTY, Chain, chain_to, users
 from sleuth.core.stage import Severity, Stage
 from sleuth.core.trial import Flow, Operation, ParameterStart
 

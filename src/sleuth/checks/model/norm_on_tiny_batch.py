@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
+from sleuth.checks.evidence.loop import place_of
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.loop import place_of
 from sleuth.core.observation import Architecture, Batch, Split
 from sleuth.core.stage import Confidence, Severity, Stage
 

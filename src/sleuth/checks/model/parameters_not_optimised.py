@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
+from sleuth.checks.evidence.loop import place_of
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.course import courses_of
-from sleuth.core.lines import layer_of, optimiser_line
 from sleuth.core.location import Location
-from sleuth.core.loop import place_of
 from sleuth.core.observation import Architecture, Bystander, Parameter, Role, Settings
+from sleuth.core.reading.course import courses_of
+from sleuth.core.reading.lines import layer_of, optimiser_line
 from sleuth.core.stage import Confidence, Severity, Stage
 from sleuth.core.trial import Connection
 

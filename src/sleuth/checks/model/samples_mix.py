@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.flow import torn
 from sleuth.core.observation import Architecture, Layer
+from sleuth.core.reading.flow import torn
 from sleuth.core.stage import Confidence, Severity, Stage
 from sleuth.core.trial import Dependence, Flow, Operation
 

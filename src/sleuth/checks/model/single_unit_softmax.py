@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
+from sleuth.checks.evidence.softmaxes import Softmax, features_of, has_complement, softmaxes, summed_over
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.lines import beside, producer_line
 from sleuth.core.observation import Argument, LossCall
-from sleuth.core.softmaxes import Softmax, features_of, has_complement, softmaxes, summed_over
+from sleuth.core.reading.lines import beside, producer_line
+from sleuth.core.reading.wiring import CLASSIFIES, by_place
 from sleuth.core.stage import Confidence, Severity, Stage
 from sleuth.core.trial import Flow
-from sleuth.core.wiring import CLASSIFIES, by_place
 
 
 @check(

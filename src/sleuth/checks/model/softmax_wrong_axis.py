@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
+from sleuth.checks.evidence.softmaxes import Softmax, downstream, softmaxes
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.lines import beside, producer_line
 from sleuth.core.observation import Architecture, Argument, LossCall
-from sleuth.core.softmaxes import Softmax, downstream, softmaxes
+from sleuth.core.reading.lines import beside, producer_line
+from sleuth.core.reading.wiring import by_place, class_axis, classifies, rounding, sums_to_one, within_unit
 from sleuth.core.stage import Confidence, Severity, Stage
 from sleuth.core.trial import Flow
-from sleuth.core.wiring import by_place, class_axis, classifies, rounding, sums_to_one, within_unit
 
 SOFTMAXES = ("softmax", "log_softmax")
 # Losses without a class axis of their own: only a softmax over the batch is surely wrong for them.

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
 from sleuth.core.observation import Argument, LossCall
+from sleuth.core.reading.wiring import sums_to_one
 from sleuth.core.stage import Confidence, Severity, Stage
-from sleuth.core.wiring import sums_to_one
 
 # What the activation can give at most.
 RANGES = {

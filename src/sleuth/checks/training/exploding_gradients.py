@@ -6,13 +6,13 @@ from statistics import median
 
 import numpy as np
 
+from sleuth.checks.evidence.progress import LEARNED, progress_of
+from sleuth.checks.evidence.through_time import ratio, recurrent
 from sleuth.core.check import Evidence, NotExamined, Seen, check
 from sleuth.core.finding import Series
 from sleuth.core.history import Tensor
 from sleuth.core.observation import Architecture, Role, Step
-from sleuth.core.progress import LEARNED, progress_of
 from sleuth.core.stage import Severity, Stage
-from sleuth.core.through_time import ratio, recurrent
 from sleuth.core.trial import TimeReach
 
 # First layers of healthy nets get up to some ten times the gradient of the last: convolutions add up over all positions.

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from sleuth.core.blame import born_in, line_of, origin_at, samples_blamed, suspect_at
+from sleuth.checks.evidence.blame import born_in, line_of, origin_at, samples_blamed, suspect_at
 from sleuth.core.check import Evidence, NotExamined, Seen, check
 from sleuth.core.observation import Frame, LossCall, NotFinite, Role, Step
-from sleuth.core.stable_form import stable_form
+from sleuth.core.reading.stable_form import stable_form
 from sleuth.core.stage import Confidence, Severity, Stage
 from sleuth.core.statistics import Statistics
 

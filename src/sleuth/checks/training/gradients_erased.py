@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
+from sleuth.checks.evidence.loop import UNHEARD, began, heard_steps, place_of, share_of, steps_before_backward
 from sleuth.core.check import Evidence, NotExamined, Seen, check
 from sleuth.core.location import Location
-from sleuth.core.loop import UNHEARD, began, heard_steps, place_of, share_of, steps_before_backward
 from sleuth.core.observation import Call, Step
 from sleuth.core.stage import Confidence, Severity, Stage
 

@@ -4,13 +4,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from sleuth.checks.evidence.loop import place_of
+from sleuth.checks.evidence.progress import progress_of
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.curve import line
 from sleuth.core.finding import Series
 from sleuth.core.location import Location
-from sleuth.core.loop import place_of
 from sleuth.core.observation import Call, Step
-from sleuth.core.progress import progress_of
+from sleuth.core.reading.curve import line
 from sleuth.core.stage import Confidence, Severity, Stage
 
 # Of the largest rate: fine-tuning after a first phase goes down a hundred- or a thousandfold, on purpose.

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.curve import Curve, Relapse, find_relapse, guessing, heard_curve, line, loss_curve
 from sleuth.core.finding import Series
 from sleuth.core.observation import Call, Ending, Step
+from sleuth.core.reading.curve import Curve, Relapse, find_relapse, guessing, heard_curve, line, loss_curve
 from sleuth.core.stage import Severity, Stage
 
 # Large rates raise the loss for some dozens of steps and lower it afterwards.

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.curve import Curve, guessing, level, loss_curve
 from sleuth.core.finding import Series
 from sleuth.core.observation import Call, Ending, Step
+from sleuth.core.reading.curve import Curve, guessing, level, loss_curve
 from sleuth.core.stage import Severity, Stage
 from sleuth.core.trial import Ablation, Alignment, InitialLoss, Overfit, RangeTest
 

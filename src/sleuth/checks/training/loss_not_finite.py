@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from sleuth.core.blame import born_in, came_in, causes_at, line_of, origin_at, samples_blamed, suspect_at
+from sleuth.checks.evidence.blame import born_in, came_in, causes_at, line_of, origin_at, samples_blamed, suspect_at
 from sleuth.core.check import Evidence, NotExamined, Seen, check
 from sleuth.core.observation import Batch, LossCall, NotFinite, Origin, Step
-from sleuth.core.stable_form import stable_form
+from sleuth.core.reading.stable_form import stable_form
 from sleuth.core.stage import Confidence, Severity, Stage
 
 

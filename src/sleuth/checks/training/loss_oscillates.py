@@ -5,11 +5,11 @@ from itertools import pairwise
 
 import numpy as np
 
+from sleuth.checks.evidence.loss_leaps import SIDE, Leap, keep_time, leaps_in
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.curve import Curve, autocorrelation, find_relapse, guessing, level, line, loss_curve
 from sleuth.core.finding import Series
-from sleuth.core.leaps import SIDE, Leap, keep_time, leaps_in
 from sleuth.core.observation import Call, Ending, Step
+from sleuth.core.reading.curve import Curve, autocorrelation, find_relapse, guessing, level, line, loss_curve
 from sleuth.core.stage import Severity, Stage
 
 LEAST_STEPS = 200

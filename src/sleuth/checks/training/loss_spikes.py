@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.curve import guessing, loss_curve
 from sleuth.core.finding import Series
 from sleuth.core.history import CAPACITY
-from sleuth.core.jumps import Jumps
 from sleuth.core.observation import Call, Ending, Jump, Step
+from sleuth.core.reading.curve import guessing, loss_curve
+from sleuth.core.recording.jumps import Jumps
 from sleuth.core.stage import Severity, Stage
 
 LEAST_STEPS = 200

@@ -5,10 +5,10 @@ from itertools import takewhile
 
 import numpy as np
 
+from sleuth.checks.evidence.logged_metric import Logged, Pair, beside, logged_course
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.curve import adds_up, heard_curve
-from sleuth.core.logged import Logged, Pair, beside, logged_course
 from sleuth.core.observation import Architecture, Evaluation, LossCall, Split, Step
+from sleuth.core.reading.curve import adds_up, heard_curve
 from sleuth.core.stage import Confidence, Severity, Stage
 
 # Names under which people log the share of right answers. Top-5 or balanced accuracy is something else.

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
+from sleuth.checks.evidence.loop import UNHEARD, began, heard_steps, place_of, share_of
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.loop import UNHEARD, began, heard_steps, place_of, share_of
 from sleuth.core.observation import Pending, Step
 from sleuth.core.stage import Confidence, Severity, Stage
 

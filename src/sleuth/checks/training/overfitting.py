@@ -6,9 +6,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.curve import Curve, loss_curve, noise, too_few, validation_curve
 from sleuth.core.finding import Series
 from sleuth.core.observation import Evaluation, Step
+from sleuth.core.reading.curve import Curve, loss_curve, noise, too_few, validation_curve
 from sleuth.core.stage import Severity, Stage
 
 # Fewer validations do not tell a trend from its noise.

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from sleuth.checks.evidence.loop import place_of
+from sleuth.checks.evidence.progress import Progress, progress_of
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.course import courses_of, matrices_of, together
-from sleuth.core.curve import guessing
-from sleuth.core.loop import place_of
 from sleuth.core.observation import Architecture, Frame, Origin, Parameter, Precision, Role, Settings, Step
-from sleuth.core.progress import Progress, progress_of
+from sleuth.core.reading.course import courses_of, matrices_of, together
+from sleuth.core.reading.curve import guessing
 from sleuth.core.stage import Confidence, Severity, Stage
 from sleuth.core.statistics import rms_of
 

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
+from sleuth.checks.evidence.loop import FORWARDS, UNHEARD, began, heard_steps, place_of
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.lines import beside
 from sleuth.core.location import Location
-from sleuth.core.loop import FORWARDS, UNHEARD, began, heard_steps, place_of
 from sleuth.core.observation import Modes, Step
+from sleuth.core.reading.lines import beside
 from sleuth.core.stage import Severity, Stage
 from sleuth.core.words import counted
 

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.curve import guessing, level, line, loss_curve, too_few, validation_curve
 from sleuth.core.finding import Series
 from sleuth.core.observation import Evaluation, LossCall, Step
+from sleuth.core.reading.curve import guessing, level, line, loss_curve, too_few, validation_curve
+from sleuth.core.reading.wiring import classifies
 from sleuth.core.stage import Confidence, Severity, Stage
-from sleuth.core.wiring import classifies
 
 LEAST_STEPS = 300
 LEAST_VALIDATIONS = 4

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sleuth.checks.evidence.progress import progress_of
 from sleuth.core.check import Evidence, NotExamined, Seen, check
 from sleuth.core.finding import Series
 from sleuth.core.observation import Step, Units
-from sleuth.core.progress import progress_of
 from sleuth.core.stage import Severity, Stage
 
 # Where these say zero their slope is zero as well.

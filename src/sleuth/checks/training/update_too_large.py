@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from sleuth.checks.evidence.progress import Progress, progress_of
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.course import courses_of, matrices_of, together, usual_size
 from sleuth.core.finding import Series
 from sleuth.core.observation import Architecture, Parameter, Role, Step
-from sleuth.core.progress import Progress, progress_of
+from sleuth.core.reading.course import courses_of, matrices_of, together, usual_size
 from sleuth.core.stage import Severity, Stage
 
 # A thousandth a step is usual; at a tenth, ten steps can turn a layer into another one.

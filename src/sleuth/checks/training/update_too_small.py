@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from sleuth.checks.evidence.progress import progress_of
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.course import Course, courses_of, matrices_of, together
 from sleuth.core.finding import Series
 from sleuth.core.observation import Architecture, Role, Step
-from sleuth.core.progress import progress_of
+from sleuth.core.reading.course import Course, courses_of, matrices_of, together
 from sleuth.core.stage import Severity, Stage
 
 # A thousandth a step is usual; at this one a layer needs a hundred thousand steps to become another one.

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
+from sleuth.checks.evidence.loop import UNHEARD, heard_steps, place_of
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.loop import UNHEARD, heard_steps, place_of
 from sleuth.core.observation import Modes, Phase, Recurrence, Step
 from sleuth.core.stage import Confidence, Severity, Stage
 from sleuth.core.words import counted

@@ -3,9 +3,9 @@
 from collections import Counter
 from collections.abc import Iterator
 
+from sleuth.checks.evidence.loop import FORWARDS, UNHEARD, heard_steps
 from sleuth.core.check import Evidence, NotExamined, Seen, check
 from sleuth.core.location import Location
-from sleuth.core.loop import FORWARDS, UNHEARD, heard_steps
 from sleuth.core.observation import Call, Phase, Step
 from sleuth.core.stage import Severity, Stage
 from sleuth.core.words import counted

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.curve import Curve, guessing, loss_curve, noise, too_few, validation_curve
 from sleuth.core.finding import Series
 from sleuth.core.observation import Architecture, Evaluation, LossCall, Predictions, Recurrence, Split, Step
+from sleuth.core.reading.curve import Curve, guessing, loss_curve, noise, too_few, validation_curve
 from sleuth.core.stage import Confidence, Severity, Stage
 
 LEAST_VALIDATIONS = 4

@@ -6,14 +6,14 @@ from itertools import combinations
 from math import exp, log
 from statistics import median
 
+from sleuth.checks.evidence.progress import progress_of
+from sleuth.checks.evidence.through_time import ratio, recurrent
 from sleuth.core.check import Evidence, NotExamined, Seen, check
 from sleuth.core.finding import Series
 from sleuth.core.history import Tensor
 from sleuth.core.location import Location
 from sleuth.core.observation import Architecture, Call, Role, Step
-from sleuth.core.progress import progress_of
 from sleuth.core.stage import Severity, Stage
-from sleuth.core.through_time import ratio, recurrent
 from sleuth.core.trial import TimeReach
 
 # Under plain SGD a layer this far below the last one moves ten thousand times slower; rescaling optimisers

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from sleuth.checks.evidence.loop import place_of
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.course import Course, courses_of, matrices_of, together
-from sleuth.core.loop import place_of
 from sleuth.core.observation import Architecture, Call, Role, Settings, Step
+from sleuth.core.reading.course import Course, courses_of, matrices_of, together
 from sleuth.core.stage import Confidence, Severity, Stage
 
 # A rate of zero in the first steps of a warm-up or the last of a schedule is meant.

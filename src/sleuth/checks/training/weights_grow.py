@@ -6,10 +6,10 @@ from itertools import pairwise
 
 import numpy as np
 
+from sleuth.checks.evidence.progress import progress_of
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.course import Course, courses_of, matrices_of, usual_size
 from sleuth.core.observation import Architecture, Role, Step
-from sleuth.core.progress import progress_of
+from sleuth.core.reading.course import Course, courses_of, matrices_of, usual_size
 from sleuth.core.stage import Severity, Stage
 
 # Healthy weights double or treble over a training, and slow down on the way.

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
+from sleuth.checks.evidence.unmoved_parameters import decayed_by, is_unmoved
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.course import Course, courses_of, matrices_of
 from sleuth.core.observation import Architecture, Ending, Parameter, Role, Step
+from sleuth.core.reading.course import Course, courses_of, matrices_of
 from sleuth.core.stage import Confidence, Severity, Stage
-from sleuth.core.unmoved import decayed_by, is_unmoved
 
 # Adapters that start at zero, gates and warm-ups of a part of the loss hold gradients back for the first steps only.
 LEAST_LOOKS = 6

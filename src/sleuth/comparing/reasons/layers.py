@@ -16,7 +16,7 @@ from sleuth.comparing.reasons.norms import batch_norms, norms, norms_with
 from sleuth.comparing.reasons.weighty import convolutions, linears, pools
 from sleuth.comparing.result import Reason
 from sleuth.comparing.side import Side
-from sleuth.core.tree import leaves
+from sleuth.core.runtime.tree import leaves
 
 MAKERS: dict[str, Maker] = {
     "norm": norms,

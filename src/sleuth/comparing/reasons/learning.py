@@ -12,8 +12,8 @@ from sleuth.comparing.reasons.activations import softmax
 from sleuth.comparing.reasons.updates import Rule, rule_of
 from sleuth.comparing.result import Reason, Row
 from sleuth.comparing.side import Side
-from sleuth.core.adapter import Substitutes
-from sleuth.core.tree import map_arrays
+from sleuth.core.contract.adapter import Substitutes
+from sleuth.core.runtime.tree import map_arrays
 
 # Two numbers whose ratio is this close to a known one.
 CLOSE = 1e-4

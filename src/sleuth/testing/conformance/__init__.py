@@ -7,7 +7,7 @@ import importlib
 import pkgutil
 from collections.abc import Iterable
 
-from sleuth.core.adapter import Adapter
+from sleuth.core.contract.adapter import Adapter
 from sleuth.testing.conformance.adapters import CAPABILITIES
 from sleuth.testing.conformance.rule import Rule
 

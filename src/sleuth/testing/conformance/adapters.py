@@ -5,7 +5,7 @@ import random
 
 import numpy as np
 
-from sleuth.core.adapter import (
+from sleuth.core.contract.adapter import (
     Adapter,
     Attends,
     Credits,
@@ -28,7 +28,7 @@ from sleuth.core.adapter import (
     Watches,
     WrapsSteps,
 )
-from sleuth.core.tree import leaves, map_arrays
+from sleuth.core.runtime.tree import leaves, map_arrays
 from sleuth.testing.conformance.rule import CLASSES, FEATURES, native, rule, subject
 from sleuth.testing.kit import Kit
 

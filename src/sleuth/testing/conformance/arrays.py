@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sleuth.core.adapter import Adapter
+from sleuth.core.contract.adapter import Adapter
 from sleuth.core.statistics import Statistics
 from sleuth.testing.conformance.rule import native, rule
 from sleuth.testing.kit import Kit

@@ -1,6 +1,6 @@
 """The description of a model is complete and speaks the common words."""
 
-from sleuth.core.adapter import Adapter, Describes
+from sleuth.core.contract.adapter import Adapter, Describes
 from sleuth.testing.conformance.rule import CLASSES, FEATURES, HIDDEN, rule, subject
 from sleuth.testing.kit import Kit
 

@@ -4,10 +4,10 @@ from itertools import repeat
 
 import numpy as np
 
-from sleuth.core.adapter import Adapter, Lends, Overhears, Profiles
+from sleuth.core.contract.adapter import Adapter, Lends, Overhears, Profiles
+from sleuth.core.contract.workload import Heard
 from sleuth.core.errors import Unsupported
 from sleuth.core.subject import Subject
-from sleuth.core.workload import Heard
 from sleuth.testing.conformance.rule import (
     CLASSES,
     FEATURES,

@@ -4,7 +4,7 @@ from math import prod
 
 import numpy as np
 
-from sleuth.core.adapter import Adapter, Attends, Credits, Inspects, Routes, Shows
+from sleuth.core.contract.adapter import Adapter, Attends, Credits, Inspects, Routes, Shows
 from sleuth.core.errors import UnusableInput
 from sleuth.testing.conformance.rule import (
     CLASSES,

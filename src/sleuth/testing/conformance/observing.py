@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sleuth.core.adapter import Adapter, Steps
+from sleuth.core.contract.adapter import Adapter, Steps
 from sleuth.core.observation import Failure, Frame, LossCall, Role, Units
 from sleuth.core.subject import Subject, take_apart
 from sleuth.testing.conformance.rule import (

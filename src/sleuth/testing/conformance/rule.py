@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sleuth.core.adapter import Adapter, Bench
+from sleuth.core.contract.adapter import Adapter, Bench
 from sleuth.core.subject import Parts, Subject, take_apart
 from sleuth.testing.kit import Kit
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from sleuth.core.adapter import Adapter, Describes, Steps, Substitutes
+from sleuth.core.contract.adapter import Adapter, Describes, Steps, Substitutes
 from sleuth.core.subject import Usage
 from sleuth.testing.conformance.rule import benched, first_batch, rule, same, subject, weights
 from sleuth.testing.kit import Kit

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from sleuth.core.adapter import Adapter, Describes, Traces
-from sleuth.core.flow import chain_to, users
+from sleuth.core.contract.adapter import Adapter, Describes, Traces
+from sleuth.core.reading.flow import chain_to, users
 from sleuth.testing.conformance.rule import CLASSES, FEATURES, HIDDEN, benched, rule, same, subject, weights
 from sleuth.testing.kit import Kit
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sleuth.core.adapter import Adapter, Watches
+from sleuth.core.contract.adapter import Adapter, Watches
 from sleuth.core.observation import Frame, Role, Step
 from sleuth.core.statistics import Statistics
 from sleuth.testing.conformance.rule import benched, close, first_batch, known_network, rule, weights

@@ -20,7 +20,7 @@ and choices.
 
 from collections.abc import Callable, Iterator, Mapping
 
-from sleuth.core.recording import Recording
+from sleuth.core.recording.recording import Recording
 from sleuth.core.report import Report
 from sleuth.views.charts.chart import Chart, Figure
 from sleuth.views.charts.curves import curves

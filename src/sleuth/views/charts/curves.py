@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from sleuth.core.recording import Curve
+from sleuth.core.recording.recording import Curve
 from sleuth.core.stage import Severity
 from sleuth.views.charts.chart import Chart
 from sleuth.views.charts.figure import ALARM, COLOURS, as_text, line, line_layout, not_finite, smoothed

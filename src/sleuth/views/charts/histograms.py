@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from sleuth.core.observation import Role
-from sleuth.core.recording import Histograms
+from sleuth.core.recording.recording import Histograms
 from sleuth.core.statistics import EXPONENTS_PER_BIN, LOWEST_EXPONENT
 from sleuth.views.charts.chart import Chart
 from sleuth.views.charts.figure import as_text, layout, steps_of

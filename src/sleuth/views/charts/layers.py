@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from sleuth.core.observation import Role
-from sleuth.core.recording import Table
+from sleuth.core.recording.recording import Table
 from sleuth.views.charts.chart import Chart
 from sleuth.views.charts.figure import ALARM, as_text, layout, short, steps_of
 from sleuth.views.charts.material import Material

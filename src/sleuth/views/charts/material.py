@@ -5,7 +5,16 @@ from functools import cached_property
 import numpy as np
 
 from sleuth.core.observation import Role
-from sleuth.core.recording import Curve, Grid, Histograms, Recording, Table, empty_grid, empty_histograms, empty_table
+from sleuth.core.recording.recording import (
+    Curve,
+    Grid,
+    Histograms,
+    Recording,
+    Table,
+    empty_grid,
+    empty_histograms,
+    empty_table,
+)
 from sleuth.core.report import Report
 
 # Moments at which the values of all tensors are counted: more cannot be told apart on a screen.

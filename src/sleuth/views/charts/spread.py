@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from sleuth.core.recording import Table, evenly
+from sleuth.core.recording.recording import Table, evenly
 from sleuth.views.charts.figure import COLOURS, as_text, layout, numbers, steps_of
 from sleuth.views.charts.thinning import stretches
 

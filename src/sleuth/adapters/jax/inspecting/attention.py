@@ -11,15 +11,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from sleuth.adapters.common.inspecting.attention_weights import are_weights, require_room
 from sleuth.adapters.jax.arrays import to_numpy
-from sleuth.adapters.jax.inspecting.guest import Guest
+from sleuth.adapters.jax.inspecting.model_copy import Guest
 from sleuth.adapters.jax.inspecting.pictures import kind_of_model, traced
 from sleuth.adapters.jax.loops import rounds
 from sleuth.adapters.jax.tape import Entry, Tape, read
 from sleuth.adapters.jax.words import family_of
-from sleuth.core.attending import are_weights, require_room
+from sleuth.core.contract.inspection import AttentionMap
 from sleuth.core.errors import UnusableInput
-from sleuth.core.inspection import AttentionMap
 
 # Between the exponential of the scores and the product with the values.
 PASSING = (

@@ -7,16 +7,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from sleuth.adapters.common.inspecting.class_activation import credited, targets_of
+from sleuth.adapters.common.inspecting.layer_names import among, layer_named
 from sleuth.adapters.jax.arrays import is_array, to_numpy
-from sleuth.adapters.jax.inspecting.guest import Guest
+from sleuth.adapters.jax.inspecting.model_copy import Guest
 from sleuth.adapters.jax.inspecting.pictures import channel_axis, convolutions, traced
-from sleuth.adapters.jax.listening import Spoken, listened
+from sleuth.adapters.jax.pass_listener import Spoken, listened
 from sleuth.adapters.jax.trace import Trace
-from sleuth.core.class_activation import credited, targets_of
+from sleuth.core.contract.inspection import ClassActivation
 from sleuth.core.errors import UnusableInput
-from sleuth.core.inspection import ClassActivation
-from sleuth.core.naming_layers import among, layer_named
-from sleuth.core.tree import leaves
+from sleuth.core.runtime.tree import leaves
 
 # Pictures have so many channels at most; the longer axis is a side.
 COLOURS = 4

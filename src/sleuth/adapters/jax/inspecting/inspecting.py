@@ -10,9 +10,9 @@ import numpy as np
 
 from sleuth.adapters.jax.forms import form_of
 from sleuth.adapters.jax.state import preserved
-from sleuth.core.adapter import Attends, Credits, Inspects, Routes, Shows
+from sleuth.core.contract.adapter import Attends, Credits, Inspects, Routes, Shows
+from sleuth.core.contract.inspection import AttentionMap, ClassActivation, Kernels, Maps, Part, Passage, Route
 from sleuth.core.errors import UnusableInput
-from sleuth.core.inspection import AttentionMap, ClassActivation, Kernels, Maps, Part, Passage, Route
 from sleuth.core.subject import Subject
 
 SEED = 0
@@ -39,12 +39,12 @@ class JaxInspects(Inspects, Routes, Shows, Credits, Attends):
         return preserved(Subject(None, source))
 
     def passage(self, model: Any, inputs: Any, *, time: bool = False, as_is: bool = False) -> Passage:
-        from sleuth.adapters.jax.inspecting.passage import passage
+        from sleuth.adapters.jax.inspecting.forward_pass import passage
 
         return passage(model, inputs, timed=time, as_is=as_is)
 
     def route(self, model: Any, inputs: Any) -> Route:
-        from sleuth.adapters.jax.inspecting.route import route
+        from sleuth.adapters.jax.inspecting.operation_graph import route
 
         return route(model, inputs)
 

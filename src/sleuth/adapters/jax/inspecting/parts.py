@@ -9,7 +9,7 @@ import jax
 from sleuth.adapters.jax.describing import layer_settings
 from sleuth.adapters.jax.forms import form_of
 from sleuth.adapters.jax.words import family_of
-from sleuth.core.inspection import Part
+from sleuth.core.contract.inspection import Part
 
 
 def parts(model: Any) -> tuple[Part, ...]:

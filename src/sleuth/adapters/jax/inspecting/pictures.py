@@ -5,15 +5,15 @@ from typing import Any
 
 import numpy as np
 
+from sleuth.adapters.common.inspecting.layer_names import among, in_words, layer_named, layers_wanted
 from sleuth.adapters.jax.arrays import to_numpy
 from sleuth.adapters.jax.failure import explain
 from sleuth.adapters.jax.forms import form_of
-from sleuth.adapters.jax.inspecting.guest import Guest
+from sleuth.adapters.jax.inspecting.model_copy import Guest
 from sleuth.adapters.jax.trace import Trace
 from sleuth.adapters.jax.words import family_of
+from sleuth.core.contract.inspection import Kernels, Maps
 from sleuth.core.errors import UnusableInput
-from sleuth.core.inspection import Kernels, Maps
-from sleuth.core.naming_layers import among, in_words, layer_named, layers_wanted
 
 # Flax keeps channels last, Equinox first.
 LAST = "flax"

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 
 from sleuth.adapters.jax.bench import JaxBench
 from sleuth.adapters.jax.profiling.pieces import Piece, pieces
+from sleuth.core.contract.workload import LayerWork
 from sleuth.core.subject import Parts
-from sleuth.core.workload import LayerWork
 
 # The way into a program and back is the same for each.
 EMPTY_RUNS = 20

@@ -10,10 +10,10 @@ from jax.extend import core
 from sleuth.adapters.jax.arrays import device
 from sleuth.adapters.jax.bench import JaxBench
 from sleuth.adapters.jax.profiling.layers import spent, work
-from sleuth.core.adapter import Bench, Profiles
+from sleuth.core.contract.adapter import Bench, Profiles
+from sleuth.core.contract.workload import Cost, LayerWork, MemoryUse, Phases
 from sleuth.core.errors import Unsupported
 from sleuth.core.subject import Parts
-from sleuth.core.workload import Cost, LayerWork, MemoryUse, Phases
 
 LAYER_REPEATS = 5
 APART = (

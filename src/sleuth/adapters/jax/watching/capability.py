@@ -5,10 +5,10 @@ from typing import Any
 
 from sleuth.adapters.jax.crash import crash
 from sleuth.adapters.jax.watching.discovery import JaxDiscovery
+from sleuth.adapters.jax.watching.step_wrapping import listened
 from sleuth.adapters.jax.watching.watching import JaxWatching
-from sleuth.adapters.jax.watching.wrapping import listened
-from sleuth.core.adapter import Attended, Discovered, Discovering, Discovers, Explains, Watches, Watching, WrapsSteps
-from sleuth.core.guard import Guard
+from sleuth.core.contract.adapter import Attended, Discovered, Discovering, Discovers, Explains, Watches, Watching, WrapsSteps
+from sleuth.core.contract.guard import Guard
 from sleuth.core.observation import Observation
 
 

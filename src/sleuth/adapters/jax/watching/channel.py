@@ -7,8 +7,8 @@ from typing import Any
 import jax
 
 from sleuth.adapters.jax.watching import measuring
-from sleuth.adapters.jax.watching.inside import Story, Telling, spoken
-from sleuth.adapters.jax.watching.learned import Learned
+from sleuth.adapters.jax.watching.gradient_function import Learned
+from sleuth.adapters.jax.watching.inner_values import Story, Telling, spoken
 from sleuth.adapters.jax.watching.measuring import changes, measure
 from sleuth.adapters.jax.watching.naming import Path, is_weight, leaves_of, name_of, users_line, weight_places
 from sleuth.core.location import Location

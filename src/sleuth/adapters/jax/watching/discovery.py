@@ -10,8 +10,8 @@ import jax.numpy as jnp
 
 from sleuth.adapters.jax.watching.channel import Lane
 from sleuth.adapters.jax.watching.hub import HUB
-from sleuth.adapters.jax.watching.models import model_of
-from sleuth.core.adapter import Attended, Discovered, Discovering
+from sleuth.adapters.jax.watching.nnx_models import model_of
+from sleuth.core.contract.adapter import Attended, Discovered, Discovering
 from sleuth.core.errors import EnoughSteps
 
 if TYPE_CHECKING:

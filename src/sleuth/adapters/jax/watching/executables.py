@@ -12,7 +12,7 @@ import jax
 
 from sleuth.adapters.jax.watching import measuring
 from sleuth.adapters.jax.watching.channel import Channel, Collector, Part
-from sleuth.adapters.jax.watching.hearing import HEARING
+from sleuth.adapters.jax.watching.gradient_patches import HEARING
 from sleuth.adapters.jax.watching.naming import leaves_of, pick
 from sleuth.adapters.jax.watching.second_form import JIT, SecondForm, second_form
 

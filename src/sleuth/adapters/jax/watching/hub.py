@@ -10,14 +10,14 @@ import jax
 
 from sleuth.adapters.jax.watching.channel import GRADIENT, Channel, Lane, Part
 from sleuth.adapters.jax.watching.executables import Arguments, Compiled, leaf_at
-from sleuth.adapters.jax.watching.hearing import HEARING
+from sleuth.adapters.jax.watching.gradient_patches import HEARING
 from sleuth.adapters.jax.watching.layer_places import inherit
-from sleuth.adapters.jax.watching.left_out import holding, left_out, updated_at
 from sleuth.adapters.jax.watching.measuring import measure_changes, measure_now
 from sleuth.adapters.jax.watching.naming import users_line
-from sleuth.adapters.jax.watching.passing import Taken
 from sleuth.adapters.jax.watching.patches import Patches
 from sleuth.adapters.jax.watching.scanning import one_of
+from sleuth.adapters.jax.watching.seen_batches import Taken
+from sleuth.adapters.jax.watching.unoptimised_weights import holding, left_out, updated_at
 from sleuth.core.location import Location
 from sleuth.core.observation import Call
 

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from sleuth.core.location import Location, locate
-from sleuth.core.place import is_users
+from sleuth.core.runtime.place import is_users
 
 Path = tuple[Any, ...]  # keys as jax.tree_util has them
 

@@ -2,7 +2,7 @@
 
 from statistics import median
 
-from sleuth.core.stride import Stride
+from sleuth.adapters.listening.stride import Stride
 
 # Always looked at: most faults show there, and they tell what a look costs.
 FIRST_LOOKS = 4

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 
+from sleuth.adapters.jax.watching.created_at import make_maker, makers_in
 from sleuth.adapters.jax.watching.executables import Compiled
-from sleuth.adapters.jax.watching.hearing import make_apply_updates, make_grad, make_value_and_grad, make_vjp
+from sleuth.adapters.jax.watching.gradient_patches import make_apply_updates, make_grad, make_value_and_grad, make_vjp
 from sleuth.adapters.jax.watching.layer_places import make_construction, make_value_construction
-from sleuth.adapters.jax.watching.makers import make_maker, makers_in
 from sleuth.adapters.jax.watching.mode_places import SWITCHES, make_switch
-from sleuth.adapters.jax.watching.models import make_init
+from sleuth.adapters.jax.watching.nnx_models import make_init
+from sleuth.adapters.jax.watching.optimiser_states import make_field, make_traced_field
 from sleuth.adapters.jax.watching.scanning import make_scan
-from sleuth.adapters.jax.watching.states import make_field, make_traced_field
-from sleuth.core.importing import forget, when_imported
+from sleuth.core.runtime.importing import forget, when_imported
 
 if TYPE_CHECKING:
     from sleuth.adapters.jax.watching.hub import Hub

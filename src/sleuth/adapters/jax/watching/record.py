@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sleuth.adapters.jax.watching.channel import Lane
-from sleuth.adapters.jax.watching.discarded import Discarded
-from sleuth.adapters.jax.watching.inside import Story, Telling
+from sleuth.adapters.jax.watching.discarded_updates import Discarded
+from sleuth.adapters.jax.watching.inner_values import Story, Telling
 from sleuth.adapters.jax.watching.measuring import table
 from sleuth.adapters.jax.watching.modes import Active, Validation
-from sleuth.adapters.jax.watching.telling import told
+from sleuth.adapters.jax.watching.to_observations import told
 from sleuth.core.observation import Frame, Observation, Role, Step
 from sleuth.core.statistics import norm_of
 

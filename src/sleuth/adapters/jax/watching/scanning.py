@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sleuth.adapters.jax.watching.channel import Channel, Collector
-from sleuth.adapters.jax.watching.hearing import HEARING
+from sleuth.adapters.jax.watching.gradient_patches import HEARING
 from sleuth.adapters.jax.watching.naming import leaves_of
 
 

@@ -5,17 +5,17 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from sleuth.adapters.jax.watching.asking import Asked
+from sleuth.adapters.jax.watching.asked_inputs import Asked
 from sleuth.adapters.jax.watching.channel import Channel, Lane, Part
 from sleuth.adapters.jax.watching.measuring import measure_changes
 from sleuth.adapters.jax.watching.modes import Switches, Validation
 from sleuth.adapters.jax.watching.naming import users_line
+from sleuth.adapters.jax.watching.nonfinite_check import Tripwire
+from sleuth.adapters.jax.watching.optimiser_states import Begun
 from sleuth.adapters.jax.watching.pace import Pace
-from sleuth.adapters.jax.watching.passing import Passing
 from sleuth.adapters.jax.watching.record import Look, Measured, Record, Track
-from sleuth.adapters.jax.watching.states import Begun
-from sleuth.adapters.jax.watching.tripwire import Tripwire
-from sleuth.core.guard import Alarm, Guard
+from sleuth.adapters.jax.watching.seen_batches import Passing
+from sleuth.core.contract.guard import Alarm, Guard
 from sleuth.core.location import Location
 from sleuth.core.observation import Call, Observation
 

@@ -11,20 +11,20 @@ import numpy as np
 
 from sleuth.adapters.jax.crash import crash
 from sleuth.adapters.jax.optimising import rate_of, read, transformation
-from sleuth.adapters.jax.watching.again import kept
-from sleuth.adapters.jax.watching.asking import Asked
+from sleuth.adapters.jax.watching.asked_inputs import Asked
 from sleuth.adapters.jax.watching.channel import lane_of
+from sleuth.adapters.jax.watching.created_at import made_at, scheduled_at
 from sleuth.adapters.jax.watching.hub import HUB
-from sleuth.adapters.jax.watching.makers import made_at, scheduled_at
 from sleuth.adapters.jax.watching.modes import ModeNotes, switches_of
-from sleuth.adapters.jax.watching.passing import Passing
+from sleuth.adapters.jax.watching.optimiser_restarts import Restarts
+from sleuth.adapters.jax.watching.rebuilt_training import kept
 from sleuth.adapters.jax.watching.record import Record, observations
-from sleuth.adapters.jax.watching.restarts import Restarts
-from sleuth.adapters.jax.watching.unused import Unused
+from sleuth.adapters.jax.watching.seen_batches import Passing
+from sleuth.adapters.jax.watching.unused_gradients import Unused
 from sleuth.adapters.jax.watching.watcher import Watcher
-from sleuth.core.adapter import Watching
-from sleuth.core.guard import Guard
-from sleuth.core.kept import Kept
+from sleuth.core.contract.adapter import Watching
+from sleuth.core.contract.guard import Guard
+from sleuth.core.contract.kept import Kept
 from sleuth.core.observation import (
     Absent,
     Batch,

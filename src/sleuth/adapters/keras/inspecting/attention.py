@@ -8,12 +8,12 @@ import keras
 import numpy as np
 
 from sleuth.adapters.keras import backend
-from sleuth.adapters.keras.anatomy import layers
-from sleuth.adapters.keras.inspecting.guest import call, guest
-from sleuth.adapters.keras.inspecting.passage import say_why_it_fails
-from sleuth.adapters.keras.patching import replaced
+from sleuth.adapters.keras.inspecting.forward_pass import say_why_it_fails
+from sleuth.adapters.keras.inspecting.model_copy import call, guest
+from sleuth.adapters.keras.model_parts import layers
+from sleuth.adapters.keras.patches import replaced
+from sleuth.core.contract.inspection import AttentionMap
 from sleuth.core.errors import UnusableInput
-from sleuth.core.inspection import AttentionMap
 
 KINDS = (keras.layers.MultiHeadAttention, keras.layers.GroupQueryAttention)
 

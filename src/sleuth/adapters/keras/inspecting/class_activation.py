@@ -7,18 +7,18 @@ import keras
 import numpy as np
 from keras import ops
 
+from sleuth.adapters.common.inspecting.class_activation import credited, targets_of
+from sleuth.adapters.common.inspecting.layer_names import among, layer_named
 from sleuth.adapters.keras import backend
-from sleuth.adapters.keras.anatomy import layers
-from sleuth.adapters.keras.inspecting.guest import call, guest, native
+from sleuth.adapters.keras.inspecting.forward_pass import say_why_it_fails
 from sleuth.adapters.keras.inspecting.maps import after, channels_first, convolutions
-from sleuth.adapters.keras.inspecting.passage import say_why_it_fails
-from sleuth.adapters.keras.patching import replaced
+from sleuth.adapters.keras.inspecting.model_copy import call, guest, native
+from sleuth.adapters.keras.model_parts import layers
+from sleuth.adapters.keras.patches import replaced
 from sleuth.adapters.keras.sides import side_of
-from sleuth.core.class_activation import credited, targets_of
+from sleuth.core.contract.inspection import ClassActivation
 from sleuth.core.errors import UnusableInput
-from sleuth.core.inspection import ClassActivation
-from sleuth.core.naming_layers import among, layer_named
-from sleuth.core.tree import leaves
+from sleuth.core.runtime.tree import leaves
 
 
 def class_activation(model: Any, inputs: Any, layer: str | None, target: int | Sequence[int] | None) -> ClassActivation:

@@ -6,16 +6,16 @@ from typing import Any
 import keras
 import numpy as np
 
+from sleuth.adapters.common.inspecting.layer_names import among, layer_named, layers_wanted
 from sleuth.adapters.keras import backend
-from sleuth.adapters.keras.anatomy import layers
 from sleuth.adapters.keras.families import family_of
-from sleuth.adapters.keras.inspecting.guest import call, guest
-from sleuth.adapters.keras.inspecting.passage import say_why_it_fails
-from sleuth.adapters.keras.patching import replaced
+from sleuth.adapters.keras.inspecting.forward_pass import say_why_it_fails
+from sleuth.adapters.keras.inspecting.model_copy import call, guest
+from sleuth.adapters.keras.model_parts import layers
+from sleuth.adapters.keras.patches import replaced
+from sleuth.core.contract.inspection import Kernels, Maps
 from sleuth.core.errors import UnusableInput
-from sleuth.core.inspection import Kernels, Maps
-from sleuth.core.naming_layers import among, layer_named, layers_wanted
-from sleuth.core.tree import leaves
+from sleuth.core.runtime.tree import leaves
 
 
 def convolutions(model: Any) -> list[str]:

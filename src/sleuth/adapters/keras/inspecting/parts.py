@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from math import prod
 from typing import Any
 
-from sleuth.adapters.keras.anatomy import inner
 from sleuth.adapters.keras.families import family_of, settings_of
-from sleuth.core.inspection import Part
+from sleuth.adapters.keras.model_parts import inner
+from sleuth.core.contract.inspection import Part
 
 
 def parts(model: Any) -> tuple[Part, ...]:

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from sleuth.adapters.keras import backend
-from sleuth.adapters.keras.anatomy import trainable
+from sleuth.adapters.keras.model_parts import trainable
 from sleuth.adapters.keras.watching.record import number
-from sleuth.core.guard import Alarm, Guard
+from sleuth.core.contract.guard import Alarm, Guard
 from sleuth.core.observation import NotFinite
 
 

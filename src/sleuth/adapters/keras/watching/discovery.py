@@ -14,10 +14,10 @@ import keras
 from keras.src.optimizers.base_optimizer import BaseOptimizer
 
 from sleuth.adapters.keras import backend
-from sleuth.adapters.keras.patching import replaced
-from sleuth.adapters.keras.places import noted
-from sleuth.adapters.keras.watching.loops import Loops
-from sleuth.core.adapter import Attended, Discovered, Discovering
+from sleuth.adapters.keras.patches import replaced
+from sleuth.adapters.keras.user_lines import noted
+from sleuth.adapters.keras.watching.manual_loops import Loops
+from sleuth.core.contract.adapter import Attended, Discovered, Discovering
 from sleuth.core.errors import EnoughSteps
 
 # Whoever makes a model anew at every step is not followed into each of them.
@@ -124,9 +124,9 @@ def _leave_to_us() -> None:
     """On the torch backend Keras' optimisers write weights as somebody would by hand: torch's own discovery need not wonder."""
     if backend.name() != "torch":
         return
-    from sleuth.adapters.torch.watching import taps
+    from sleuth.adapters.torch.watching import patches
     from sleuth.adapters.torch.watching.discovery import Discovery
 
-    for listener in taps.LISTENERS:
+    for listener in patches.LISTENERS:
         if isinstance(listener, Discovery):
             listener._forget_hands()

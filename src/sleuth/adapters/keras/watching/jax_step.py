@@ -11,11 +11,11 @@ import numpy as np
 
 from sleuth.adapters.keras import backend
 from sleuth.adapters.keras.describing import number, plain
-from sleuth.adapters.keras.hearing import Hearing
-from sleuth.adapters.keras.jax_hearing import Listened
-from sleuth.adapters.keras.patching import replaced
+from sleuth.adapters.keras.jax_pass_listener import Listened
+from sleuth.adapters.keras.pass_listener import Hearing
+from sleuth.adapters.keras.patches import replaced
 from sleuth.adapters.keras.sides import quiet
-from sleuth.adapters.keras.watching.jax_asking import JaxAsking
+from sleuth.adapters.keras.watching.jax_asked_inputs import JaxAsking
 from sleuth.adapters.keras.watching.modes import ModeHearing
 from sleuth.adapters.keras.watching.record import Look
 

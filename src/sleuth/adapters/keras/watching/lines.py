@@ -12,12 +12,12 @@ from keras.src.optimizers.base_optimizer import BaseOptimizer
 from keras.src.trainers.data_adapters.array_data_adapter import ArrayDataAdapter
 
 from sleuth.adapters.keras import backend
-from sleuth.adapters.keras.patching import replaced
-from sleuth.adapters.keras.places import Spot, line_now, located, made_at, spot_now
-from sleuth.adapters.keras.written import answer_line, argument_line, given_line, method_line
+from sleuth.adapters.keras.patches import replaced
+from sleuth.adapters.keras.source_lines import answer_line, argument_line, given_line, method_line
+from sleuth.adapters.keras.user_lines import Spot, line_now, located, made_at, spot_now
 from sleuth.core.location import Location, locate
 from sleuth.core.observation import Call, Observation
-from sleuth.core.place import is_users
+from sleuth.core.runtime.place import is_users
 
 # Between the one who sets a rate and the callback that stands behind it.
 MOST_FRAMES = 8
@@ -97,7 +97,7 @@ def source_line(reader: Any) -> Location | None:
             return locate(running.f_code.co_filename, running.f_lineno)
     loader = getattr(reader, "_dataloader", None)
     if loader is not None and backend.name() == "torch":
-        from sleuth.adapters.torch.watching.construction import made_at as loader_made_at
+        from sleuth.adapters.torch.watching.created_at import made_at as loader_made_at
 
         return loader_made_at(loader)
     return None

@@ -7,10 +7,10 @@ from typing import Any
 from keras.src.backend.common import global_state
 from keras.src.backend.common.symbolic_scope import in_symbolic_scope
 
-from sleuth.adapters.keras.anatomy import layers
 from sleuth.adapters.keras.families import family_of
-from sleuth.adapters.keras.patching import replaced
-from sleuth.adapters.keras.places import Spot, spot_now
+from sleuth.adapters.keras.model_parts import layers
+from sleuth.adapters.keras.patches import replaced
+from sleuth.adapters.keras.user_lines import Spot, spot_now
 from sleuth.core.observation import Modes
 
 MODAL = ("dropout", "batchnorm")

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from sleuth.adapters.keras import backend
-from sleuth.adapters.keras.places import Spot, made_at, spot_now
-from sleuth.adapters.keras.written import compiled_with
+from sleuth.adapters.keras.source_lines import compiled_with
+from sleuth.adapters.keras.user_lines import Spot, made_at, spot_now
 from sleuth.core.observation import Optimiser
 
 

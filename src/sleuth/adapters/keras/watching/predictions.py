@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from sleuth.adapters.keras import backend
-from sleuth.adapters.keras.hearing import Hearing
+from sleuth.adapters.keras.pass_listener import Hearing
 from sleuth.core.observation import LossCall, Predictions, Split
-from sleuth.core.tree import leaves
+from sleuth.core.runtime.tree import leaves
 
 ONE_CLASS = ("cross-entropy", "probabilities", "nll")
 

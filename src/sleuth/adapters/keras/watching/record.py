@@ -10,8 +10,8 @@ import numpy as np
 from sleuth import kernel
 from sleuth.adapters.keras import backend
 from sleuth.adapters.keras.activity import activity
-from sleuth.adapters.keras.hearing import Hearing
 from sleuth.adapters.keras.loss_calls import heard_calls
+from sleuth.adapters.keras.pass_listener import Hearing
 from sleuth.adapters.keras.watching.predictions import predictions
 from sleuth.core.location import Location
 from sleuth.core.observation import Absent, Frame, LossCall, NotFinite, Observation, Precision, Role, Step

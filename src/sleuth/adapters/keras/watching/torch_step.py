@@ -12,12 +12,12 @@ from keras.src.optimizers.base_optimizer import BaseOptimizer
 
 from sleuth.adapters.keras import backend
 from sleuth.adapters.keras.describing import rate_of
-from sleuth.adapters.keras.hearing import Hearing
-from sleuth.adapters.keras.patching import replaced
-from sleuth.adapters.keras.watching.births import Births
-from sleuth.adapters.keras.watching.leftovers import Leftovers, has_values
+from sleuth.adapters.keras.pass_listener import Hearing
+from sleuth.adapters.keras.patches import replaced
 from sleuth.adapters.keras.watching.modes import ModeHearing
 from sleuth.adapters.keras.watching.record import Look
+from sleuth.adapters.keras.watching.rerun_nonfinite import Births
+from sleuth.adapters.keras.watching.used_gradients import Leftovers, has_values
 from sleuth.core.errors import Stopped, Violated
 
 if TYPE_CHECKING:

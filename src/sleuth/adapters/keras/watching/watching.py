@@ -9,27 +9,27 @@ from dataclasses import replace
 from typing import Any
 
 from sleuth.adapters.keras import backend, crash
-from sleuth.adapters.keras.anatomy import trainable
 from sleuth.adapters.keras.describing import describe, rate_of, settings
-from sleuth.adapters.keras.places import Spot, noted
-from sleuth.adapters.keras.watching import entrances
+from sleuth.adapters.keras.model_parts import trainable
+from sleuth.adapters.keras.source_lines import compiled_with
+from sleuth.adapters.keras.user_lines import Spot, noted
+from sleuth.adapters.keras.watching import train_function
 from sleuth.adapters.keras.watching.alarms import Alarms
-from sleuth.adapters.keras.watching.batches import Batches, Described
-from sleuth.adapters.keras.watching.calls import Calls
+from sleuth.adapters.keras.watching.data_feeding import Fed
 from sleuth.adapters.keras.watching.epochs import evaluations
-from sleuth.adapters.keras.watching.feeding import Fed
-from sleuth.adapters.keras.watching.keeping import Keeper
+from sleuth.adapters.keras.watching.first_batches import Batches, Described
+from sleuth.adapters.keras.watching.kept_training import Keeper
 from sleuth.adapters.keras.watching.lines import Lines
-from sleuth.adapters.keras.watching.memory import Readings
+from sleuth.adapters.keras.watching.loop_calls import Calls
 from sleuth.adapters.keras.watching.modes import ModeHearing
+from sleuth.adapters.keras.watching.note_queue import Waiting
 from sleuth.adapters.keras.watching.optimisers import Given, Optimisers
 from sleuth.adapters.keras.watching.pace import Pace, Vigil
+from sleuth.adapters.keras.watching.process_memory import Readings
 from sleuth.adapters.keras.watching.record import Look, Record
-from sleuth.adapters.keras.watching.waiting import Waiting
-from sleuth.adapters.keras.written import compiled_with
-from sleuth.core.adapter import Watching
-from sleuth.core.guard import Guard
-from sleuth.core.kept import Kept
+from sleuth.core.contract.adapter import Watching
+from sleuth.core.contract.guard import Guard
+from sleuth.core.contract.kept import Kept
 from sleuth.core.observation import Modes, Observation
 from sleuth.core.subject import Subject
 
@@ -76,7 +76,7 @@ class KerasWatching(Watching):
 
     def open(self) -> None:
         self._open = True
-        self._patches.enter_context(entrances.listening(self))
+        self._patches.enter_context(train_function.listening(self))
         self._patches.enter_context(noted())
         self._patches.enter_context(self._fed.listening())
         self._patches.enter_context(self.lines.listening())

@@ -7,30 +7,30 @@ from typing import Any
 
 import numpy as np
 
+from sleuth.adapters.listening.stride import Stride
 from sleuth.adapters.mithril import arrays
 from sleuth.adapters.mithril.failure import explain
-from sleuth.adapters.mithril.feeding import wire
-from sleuth.adapters.mithril.given import is_physical
+from sleuth.adapters.mithril.given_model import is_physical
 from sleuth.adapters.mithril.graph import Graph
+from sleuth.adapters.mithril.key_roles import wire
 from sleuth.adapters.mithril.stepping import METHODS
-from sleuth.adapters.mithril.watching.around import Around
-from sleuth.adapters.mithril.watching.looking import looked_into
-from sleuth.adapters.mithril.watching.tap import Tap
+from sleuth.adapters.mithril.watching.evaluate_patch import Tap
+from sleuth.adapters.mithril.watching.full_look import looked_into
+from sleuth.adapters.mithril.watching.loop_listener import Around
 from sleuth.adapters.numpy.stepping import find_rate
 from sleuth.adapters.numpy.watching.accumulators import Summed
 from sleuth.adapters.numpy.watching.alarms import Alarms
 from sleuth.adapters.numpy.watching.crash import explain_crash
-from sleuth.adapters.numpy.watching.memory import ProcessMemory
-from sleuth.adapters.numpy.watching.order import Order
-from sleuth.adapters.numpy.watching.scope import loop_frame, users_line
+from sleuth.adapters.numpy.watching.loop_calls import Order
+from sleuth.adapters.numpy.watching.loop_scope import loop_frame, users_line
+from sleuth.adapters.numpy.watching.loop_variables import Variables
+from sleuth.adapters.numpy.watching.process_memory import ProcessMemory
 from sleuth.adapters.numpy.watching.step import Notes, Taken, observations
-from sleuth.adapters.numpy.watching.variables import Variables
-from sleuth.core.adapter import Watching
+from sleuth.core.contract.adapter import Watching
+from sleuth.core.contract.guard import Guard
 from sleuth.core.errors import UnusableInput
-from sleuth.core.guard import Guard
 from sleuth.core.observation import Call, Crash, Observation, Pending
-from sleuth.core.place import location_of
-from sleuth.core.stride import Stride
+from sleuth.core.runtime.place import location_of
 
 MOST_WAITING = 4096
 FIRST_LOOKS = 4

@@ -8,16 +8,16 @@ import mlx.core as mx
 import mlx.nn as nn
 import numpy as np
 
-from sleuth.adapters.mlx.anatomy import modules
+from sleuth.adapters.common.inspecting.attention_weights import are_weights, by_heads, require_room
+from sleuth.adapters.common.inspecting.layer_names import require_passage
 from sleuth.adapters.mlx.arrays import values
-from sleuth.adapters.mlx.inspecting.guest import call, guest
-from sleuth.adapters.mlx.inspecting.passage import passage
+from sleuth.adapters.mlx.inspecting.forward_pass import passage
+from sleuth.adapters.mlx.inspecting.model_copy import call, guest
 from sleuth.adapters.mlx.kinds import family_of
+from sleuth.adapters.mlx.model_parts import modules
 from sleuth.adapters.mlx.operations import Operation, Operations
-from sleuth.core.attending import are_weights, by_heads, require_room
+from sleuth.core.contract.inspection import AttentionMap
 from sleuth.core.errors import UnusableInput
-from sleuth.core.inspection import AttentionMap
-from sleuth.core.naming_layers import require_passage
 
 FAST = "scaled_dot_product_attention"
 PRODUCTS = ("matmul", "einsum")

@@ -6,18 +6,18 @@ from typing import Any
 import mlx.core as mx
 import mlx.nn as nn
 
-from sleuth.adapters.mlx.anatomy import every_module, modules
+from sleuth.adapters.common.inspecting.class_activation import credited, targets_of
+from sleuth.adapters.common.inspecting.layer_names import among, layer_named, require_passage
 from sleuth.adapters.mlx.arrays import arrays_in, as_mlx, is_array, values
-from sleuth.adapters.mlx.inspecting.guest import guest
+from sleuth.adapters.mlx.inspecting.forward_pass import passage
+from sleuth.adapters.mlx.inspecting.layer_calls import Visitor
 from sleuth.adapters.mlx.inspecting.maps import channels_second, convolutions
-from sleuth.adapters.mlx.inspecting.passage import passage
-from sleuth.adapters.mlx.inspecting.visits import Visitor
-from sleuth.core.class_activation import credited, targets_of
+from sleuth.adapters.mlx.inspecting.model_copy import guest
+from sleuth.adapters.mlx.model_parts import every_module, modules
+from sleuth.core.contract.inspection import ClassActivation
 from sleuth.core.errors import UnusableInput
-from sleuth.core.inspection import ClassActivation
-from sleuth.core.naming_layers import among, layer_named, require_passage
+from sleuth.core.runtime.tree import leaves
 from sleuth.core.subject import call_model
-from sleuth.core.tree import leaves
 
 
 def class_activation(model: nn.Module, inputs: Any, layer: str | None, target: int | Sequence[int] | None) -> ClassActivation:

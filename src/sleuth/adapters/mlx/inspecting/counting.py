@@ -6,10 +6,10 @@ from typing import Any
 import mlx.core as mx
 import mlx.nn as nn
 
-from sleuth.adapters.mlx.anatomy import parameters
+from sleuth.adapters.common.flops import layer_flops
 from sleuth.adapters.mlx.arrays import arrays_in
 from sleuth.adapters.mlx.kinds import TRANSPOSED, family_of
-from sleuth.core.flops import layer_flops
+from sleuth.adapters.mlx.model_parts import parameters
 
 
 def flops_of(module: nn.Module, args: tuple[Any, ...], output: Any) -> int:

@@ -12,11 +12,11 @@ import mlx.nn as nn
 import numpy as np
 
 from sleuth.adapters.mlx import state
-from sleuth.adapters.mlx.anatomy import parameters
 from sleuth.adapters.mlx.arrays import converted
-from sleuth.core.adapter import Attends, Credits, Inspects, Routes, Shows
+from sleuth.adapters.mlx.model_parts import parameters
+from sleuth.core.contract.adapter import Attends, Credits, Inspects, Routes, Shows
+from sleuth.core.contract.inspection import AttentionMap, ClassActivation, Kernels, Maps, Part, Passage, Route
 from sleuth.core.errors import UnusableInput
-from sleuth.core.inspection import AttentionMap, ClassActivation, Kernels, Maps, Part, Passage, Route
 from sleuth.core.subject import Subject
 
 SEED = 0
@@ -41,12 +41,12 @@ class MlxInspects(Inspects, Routes, Shows, Credits, Attends):
         return state.preserved(Subject(nn.Module(), source))
 
     def passage(self, model: Any, inputs: Any, *, time: bool = False, as_is: bool = False) -> Passage:
-        from sleuth.adapters.mlx.inspecting.passage import passage
+        from sleuth.adapters.mlx.inspecting.forward_pass import passage
 
         return passage(model, inputs, timed=time, as_is=as_is)
 
     def route(self, model: Any, inputs: Any) -> Route:
-        from sleuth.adapters.mlx.inspecting.route import route
+        from sleuth.adapters.mlx.inspecting.operation_graph import route
 
         return route(model, inputs)
 

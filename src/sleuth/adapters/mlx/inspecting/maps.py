@@ -6,15 +6,15 @@ from typing import Any
 import mlx.nn as nn
 import numpy as np
 
-from sleuth.adapters.mlx.anatomy import every_module, modules
+from sleuth.adapters.common.inspecting.layer_names import among, layer_named, layers_wanted, require_passage
 from sleuth.adapters.mlx.arrays import arrays_in, values
-from sleuth.adapters.mlx.inspecting.guest import call, guest
-from sleuth.adapters.mlx.inspecting.passage import passage
-from sleuth.adapters.mlx.inspecting.visits import Visitor
+from sleuth.adapters.mlx.inspecting.forward_pass import passage
+from sleuth.adapters.mlx.inspecting.layer_calls import Visitor
+from sleuth.adapters.mlx.inspecting.model_copy import call, guest
 from sleuth.adapters.mlx.kinds import CONVOLUTIONS, TRANSPOSED
+from sleuth.adapters.mlx.model_parts import every_module, modules
+from sleuth.core.contract.inspection import Kernels, Maps
 from sleuth.core.errors import UnusableInput
-from sleuth.core.inspection import Kernels, Maps
-from sleuth.core.naming_layers import among, layer_named, layers_wanted, require_passage
 
 
 def convolutions(model: nn.Module) -> list[str]:

@@ -6,9 +6,9 @@ from typing import Any
 import mlx.core as mx
 import mlx.nn as nn
 
-from sleuth.adapters.mlx.anatomy import every_module, is_buffer, parameters
 from sleuth.adapters.mlx.kinds import family_of, settings_of
-from sleuth.core.inspection import Part
+from sleuth.adapters.mlx.model_parts import every_module, is_buffer, parameters
+from sleuth.core.contract.inspection import Part
 
 
 def parts(model: nn.Module) -> tuple[Part, ...]:

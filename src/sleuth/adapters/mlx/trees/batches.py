@@ -8,9 +8,9 @@ import numpy as np
 
 from sleuth.adapters.mlx.arrays import values
 from sleuth.adapters.mlx.trees.roles import Roles
-from sleuth.adapters.mlx.watching.basin import Basin
 from sleuth.adapters.mlx.watching.batches import Draft, arrays_by_path, drafted
 from sleuth.adapters.mlx.watching.losses import LAG
+from sleuth.adapters.mlx.watching.reservoir import Basin
 from sleuth.core.observation import NotFinite
 from sleuth.core.subject import Parts
 

@@ -11,9 +11,9 @@ from mlx.utils import tree_unflatten
 from sleuth.adapters.mlx.trees.candidates import Candidates
 from sleuth.adapters.mlx.trees.tree import Named, Tree, named
 from sleuth.adapters.mlx.trees.watcher import TreeWatcher, compiled_loss, compiled_weights
-from sleuth.adapters.mlx.watching import taps
-from sleuth.adapters.mlx.watching.naming import variable_of
-from sleuth.core.adapter import Attended, Discovered
+from sleuth.adapters.mlx.watching import patches
+from sleuth.adapters.mlx.watching.array_names import variable_of
+from sleuth.core.contract.adapter import Attended, Discovered
 
 # As for models: whoever begins ever more of them is not followed into each.
 MOST_TRAININGS = 16
@@ -27,7 +27,7 @@ class Followed:
     watcher: TreeWatcher | None
 
 
-class TreeDiscovery(taps.Listener):
+class TreeDiscovery(patches.Listener):
     def __init__(self, begin: Callable[[Discovered], Attended], owned: Callable[[Named], bool]) -> None:
         """`owned`: are these the weights of a model that is followed already?"""
         self.trouble: str | None = None
@@ -42,7 +42,7 @@ class TreeDiscovery(taps.Listener):
     def steps(self) -> int:
         return self._steps_before + sum(one.attended.steps for one in self._followed)
 
-    def hear_gradient_begin(self, taken: taps.Differentiated, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def hear_gradient_begin(self, taken: patches.Differentiated, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if taken.model is None:
             weights = taken.learned(args)
             self._meet(
@@ -52,7 +52,7 @@ class TreeDiscovery(taps.Listener):
                 lambda watcher: watcher.hear_gradient_begin(taken, args, kwargs),
             )
 
-    def hear_gradient(self, taken: taps.Differentiated, value: Any, gradients: Any) -> None:
+    def hear_gradient(self, taken: patches.Differentiated, value: Any, gradients: Any) -> None:
         if taken.model is None:
             self._quietly(lambda: self._candidates.gradient(value, gradients))
 
@@ -60,7 +60,7 @@ class TreeDiscovery(taps.Listener):
         if isinstance(target, dict | list | tuple):
             self._quietly(lambda: self._candidates.stepped(optimiser, gradients))
 
-    def hear_compiled_begin(self, step: taps.Compiled, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def hear_compiled_begin(self, step: patches.Compiled, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if step.model is None:
             weights = _weights(step, args, kwargs)
             self._meet(
@@ -70,7 +70,7 @@ class TreeDiscovery(taps.Listener):
                 lambda watcher: watcher.hear_compiled_begin(step, args, kwargs),
             )
 
-    def hear_compiled(self, step: taps.Compiled, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+    def hear_compiled(self, step: patches.Compiled, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         if step.model is None:
             code, loss = step.reading.code, compiled_loss(step, result)
             self._quietly(lambda: self._candidates.compiled(code, _weights(step, args, kwargs), result, loss))
@@ -82,10 +82,12 @@ class TreeDiscovery(taps.Listener):
         except Exception as error:
             self.trouble = f"{type(error).__name__}: {error}"
 
-    def _meet(self, code: Any, weights: Any, found: Callable[[], Tree | None], tell: Callable[[taps.Listener], None]) -> None:
+    def _meet(self, code: Any, weights: Any, found: Callable[[], Tree | None], tell: Callable[[patches.Listener], None]) -> None:
         self._quietly(lambda: self._follow(code, weights, found, tell))
 
-    def _follow(self, code: Any, weights: Any, found: Callable[[], Tree | None], tell: Callable[[taps.Listener], None]) -> None:
+    def _follow(
+        self, code: Any, weights: Any, found: Callable[[], Tree | None], tell: Callable[[patches.Listener], None]
+    ) -> None:
         for one in [f for f in self._followed if f.tree.code is code]:
             if one.watcher is None or not one.watcher.restarts.begins_again():
                 return
@@ -99,14 +101,14 @@ class TreeDiscovery(taps.Listener):
         if len(self._followed) >= MOST_TRAININGS:
             self.missed += 1
             return
-        before = len(taps.LISTENERS)
+        before = len(patches.LISTENERS)
         attended = self._begin(Discovered(tree, tuple(candidate.optimisers), variable_of(weights) or NAMELESS))
-        new = [watcher for watcher in taps.LISTENERS[before:] if isinstance(watcher, TreeWatcher)]
+        new = [watcher for watcher in patches.LISTENERS[before:] if isinstance(watcher, TreeWatcher)]
         self._followed.append(Followed(tree, attended, new[0] if new else None))
         for watcher in new:  # it came too late to hear what it was opened for
             watcher.begin_with(candidate.before, candidate.gradients, candidate.losses)
             tell(watcher)
 
 
-def _weights(step: taps.Compiled, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _weights(step: patches.Compiled, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return tree_unflatten(list(compiled_weights(step, args, kwargs).items()))

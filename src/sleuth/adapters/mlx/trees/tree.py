@@ -8,7 +8,7 @@ import mlx.core as mx
 import mlx.nn as nn
 from mlx.utils import tree_flatten, tree_map
 
-from sleuth.adapters.mlx.anatomy import parameters
+from sleuth.adapters.mlx.model_parts import parameters
 
 # A matrix and its bias: less is no network, and mostly what somebody looks for the gradient of, such as an image.
 LEAST_ARRAYS = 2

@@ -14,29 +14,29 @@ import mlx.core as mx
 from mlx.optimizers import Optimizer
 
 from sleuth.adapters.mlx.describing import rate_of
-from sleuth.adapters.mlx.hearing import Hearing
+from sleuth.adapters.mlx.pass_listener import Hearing
 from sleuth.adapters.mlx.trees.batches import TreeBatches
 from sleuth.adapters.mlx.trees.candidates import losses_in
-from sleuth.adapters.mlx.trees.keeping import TreeKeeper
-from sleuth.adapters.mlx.trees.parting import Parted, parted
-from sleuth.adapters.mlx.trees.restarts import Restarts
+from sleuth.adapters.mlx.trees.kept_training import TreeKeeper
+from sleuth.adapters.mlx.trees.new_trainings import Restarts
 from sleuth.adapters.mlx.trees.roles import Roles, roles_of
+from sleuth.adapters.mlx.trees.split_model_loss import Parted, parted
 from sleuth.adapters.mlx.trees.tree import Named, Tree, named, same
-from sleuth.adapters.mlx.trees.valuing import Valuing
-from sleuth.adapters.mlx.watching import looking, taps
+from sleuth.adapters.mlx.trees.validation_loss import Valuing
+from sleuth.adapters.mlx.watching import full_look, patches
 from sleuth.adapters.mlx.watching.batches import arrays_by_path
-from sleuth.adapters.mlx.watching.calls import Story
-from sleuth.adapters.mlx.watching.graphs import Graphs
+from sleuth.adapters.mlx.watching.contained import quietly
+from sleuth.adapters.mlx.watching.growing_graphs import Graphs
+from sleuth.adapters.mlx.watching.loop_calls import Story
 from sleuth.adapters.mlx.watching.losses import LAG
-from sleuth.adapters.mlx.watching.memory import ProcessMemory
 from sleuth.adapters.mlx.watching.pace import Clock, Pace
-from sleuth.adapters.mlx.watching.quiet import quietly
-from sleuth.adapters.mlx.watching.reach import Reach
-from sleuth.adapters.mlx.watching.recent import Recent
+from sleuth.adapters.mlx.watching.pending_steps import Waiting
+from sleuth.adapters.mlx.watching.process_memory import ProcessMemory
+from sleuth.adapters.mlx.watching.recent_steps import Recent
 from sleuth.adapters.mlx.watching.record import Record
 from sleuth.adapters.mlx.watching.tape import Tape
-from sleuth.adapters.mlx.watching.waiting import Waiting
-from sleuth.core.kept import Kept
+from sleuth.adapters.mlx.watching.unreached_parameters import Reach
+from sleuth.core.contract.kept import Kept
 from sleuth.core.observation import Evaluation, Observation, Origin, Pending
 from sleuth.core.subject import Parts
 from sleuth.core.trial import Connection
@@ -44,7 +44,7 @@ from sleuth.core.trial import Connection
 COMPILED = "the step is compiled: of what happens inside it the weights, what it is given and its loss were seen"
 
 
-class TreeWatcher(taps.Listener):
+class TreeWatcher(patches.Listener):
     def __init__(
         self, model: Tree, put: Callable[[Record], None], *, every: int | None, overhead: float, keeps: bool = False
     ) -> None:
@@ -65,7 +65,7 @@ class TreeWatcher(taps.Listener):
         self._valuing: Valuing | None = None
         self._evaluations: list[Evaluation] = []
         self._story = Story()
-        self._look: looking.Look | None = None
+        self._look: full_look.Look | None = None
         self._losses: list[mx.array] = []
         self._tape: Tape | None = None
         self._hearing = ExitStack()
@@ -76,13 +76,13 @@ class TreeWatcher(taps.Listener):
         self._clock = Clock()
 
     def open(self) -> None:
-        taps.join(self)
+        patches.join(self)
 
     def close(self) -> None:
         self._hearing.close()
         if self._valuing is not None:
             self._valuing.close()
-        taps.leave(self)
+        patches.leave(self)
         self._put_by()
         self._memory.close()
         self.model = self._weights = self._tape = self._look = None
@@ -125,12 +125,12 @@ class TreeWatcher(taps.Listener):
         if self._keeper is not None:
             self._keeper.start(weights)
         self._weights, self._losses = weights, list(losses)
-        self._look = looking.Look(before=dict(weights), raw=dict(gradients))
+        self._look = full_look.Look(before=dict(weights), raw=dict(gradients))
         self._story.calls.say("forward")
         self._story.calls.say("backward")
 
     @quietly
-    def hear_gradient_begin(self, taken: taps.Differentiated, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def hear_gradient_begin(self, taken: patches.Differentiated, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         weights = named(taken.learned(args)) if taken.model is None else {}
         if not self._is_mine(taken.code, weights):
             return
@@ -157,7 +157,7 @@ class TreeWatcher(taps.Listener):
         self._hearing.close()
 
     @quietly
-    def hear_gradient(self, taken: taps.Differentiated, value: Any, gradients: Any) -> None:
+    def hear_gradient(self, taken: patches.Differentiated, value: Any, gradients: Any) -> None:
         found = named(gradients) if taken.model is None else {}
         if not self._is_mine(taken.code, found):
             return
@@ -179,7 +179,7 @@ class TreeWatcher(taps.Listener):
                 self._keeper.optimiser(optimiser)
 
     @quietly
-    def hear_compiled_begin(self, step: taps.Compiled, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def hear_compiled_begin(self, step: patches.Compiled, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         weights = compiled_weights(step, args, kwargs)
         if self._is_mine(step.reading.code, weights):
             self.deaf = [COMPILED]
@@ -188,14 +188,14 @@ class TreeWatcher(taps.Listener):
             self._batches.add(self.steps + 1, args, kwargs, looked=self._look is not None)
 
     @quietly
-    def hear_compiled(self, step: taps.Compiled, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+    def hear_compiled(self, step: patches.Compiled, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         if not self._is_mine(step.reading.code, compiled_weights(step, args, kwargs)):
             return
         self._losses = losses_in(compiled_loss(step, result))
         self._story.calls.say("step")
         self._prove_compiled(step, compiled_weights(step, args, kwargs))
 
-    def _prove_compiled(self, step: taps.Compiled, weights: Named) -> None:
+    def _prove_compiled(self, step: patches.Compiled, weights: Named) -> None:
         """Once, at a step that is looked at: its loss is computed anyway."""
         tape = step.reading.tape
         if self._keeper is None or self._look is None or tape is None or not self._losses:
@@ -231,7 +231,7 @@ class TreeWatcher(taps.Listener):
         self.restarts.weights_came(weights)
         if self._look is None and self._pace.looks_at(self.steps):
             self.model.hold(weights)
-            self._look = looking.Look(before={name: mx.array(a) for name, a in weights.items()})
+            self._look = full_look.Look(before={name: mx.array(a) for name, a in weights.items()})
 
     def _end_step(self, after: Named | None) -> None:
         now = time.perf_counter()
@@ -263,7 +263,7 @@ class TreeWatcher(taps.Listener):
         seconds, own = self._clock.step_ended(now, self.own_seconds)
         self._pace.step_ended(self.steps, seconds, looked=looked, own_seconds=own)
 
-    def _looked(self, look: looking.Look, after: Named, notes: list[Observation]) -> bool:
+    def _looked(self, look: full_look.Look, after: Named, notes: list[Observation]) -> bool:
         assert self.model is not None
         look.losses, look.after = list(self._losses), dict(after)
         look.held = list(self._waiting.held_losses())
@@ -273,7 +273,7 @@ class TreeWatcher(taps.Listener):
             self._losses = []
             return False
         self._waiting.computed()
-        notes += looking.observations(look, self.steps, self.model, 0)
+        notes += full_look.observations(look, self.steps, self.model, 0)
         if look.raw:
             self._reach.after(look.raw, look.hearings)
         self._waiting.learn(look.loss_bytes())
@@ -299,18 +299,18 @@ class TreeWatcher(taps.Listener):
             yield from self._batches.not_finite(step)
 
 
-def compiled_weights(step: taps.Compiled, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, mx.array]:
+def compiled_weights(step: patches.Compiled, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, mx.array]:
     """Those that are there."""
     known = dict(arrays_by_path((args, kwargs)))
     found = {name: known.get(path) for name, path in step.reading.weights.items()}
     return {name: array for name, array in found.items() if isinstance(array, mx.array)}
 
 
-def compiled_loss(step: taps.Compiled, result: Any) -> Any:
+def compiled_loss(step: patches.Compiled, result: Any) -> Any:
     return dict(arrays_by_path(result)).get(step.reading.loss or "none")
 
 
-def _again(model: Tree, taken: taps.Differentiated, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _again(model: Tree, taken: patches.Differentiated, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The user's function, of the weights that the tree holds."""
     assert taken.fun is not None
     return taken.fun(*taken.with_learned(args, model.as_given()), **kwargs)

@@ -7,12 +7,12 @@ import mlx.core as mx
 import numpy as np
 
 from sleuth.adapters.mlx.arrays import values
-from sleuth.adapters.mlx.hearing import Hearing
 from sleuth.adapters.mlx.loss_calls import heard_calls, number_of
+from sleuth.adapters.mlx.pass_listener import Hearing
 from sleuth.core.observation import Accumulation, Part
 
 if TYPE_CHECKING:
-    from sleuth.adapters.mlx.watching.looking import Look
+    from sleuth.adapters.mlx.watching.full_look import Look
 
 # What a factor may leave over, as a share of the sum.
 ROUNDING = 1e-3

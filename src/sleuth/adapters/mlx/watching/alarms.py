@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from sleuth.adapters.mlx.watching import looking
-from sleuth.core.guard import Alarm, Guard
+from sleuth.adapters.mlx.watching import full_look
+from sleuth.core.contract.guard import Alarm, Guard
 from sleuth.core.observation import NotFinite
 
 
@@ -16,10 +16,10 @@ class Alarms:
     def every_step(self) -> bool:
         return self.guard.every_gradient or self.guard.every_activation
 
-    def look(self, look: looking.Look, step: int) -> None:
+    def look(self, look: full_look.Look, step: int) -> None:
         """At a step that is about to be taken."""
         if self.every_step and look.compute():
-            for bad in looking.not_finite(look, step):
+            for bad in full_look.not_finite(look, step):
                 self._not_finite(bad)
 
     def ask(self, step: int) -> None:

@@ -12,8 +12,8 @@ import mlx.nn as nn
 import numpy as np
 
 from sleuth.adapters.mlx.arrays import is_any_array, values
+from sleuth.core.runtime.tree import map_arrays
 from sleuth.core.subject import Parts
-from sleuth.core.tree import map_arrays
 
 # Of larger batches the first rows are kept; of the very first one more, as experiments with a single batch use it.
 MOST_BATCH_BYTES = 1 << 20

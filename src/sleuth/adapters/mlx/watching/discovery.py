@@ -8,19 +8,19 @@ from typing import Any
 import mlx.nn as nn
 from mlx.optimizers import Optimizer
 
-from sleuth.adapters.mlx.anatomy import modules, parameters
+from sleuth.adapters.mlx.model_parts import modules, parameters
 from sleuth.adapters.mlx.trees.discovery import TreeDiscovery
 from sleuth.adapters.mlx.trees.tree import Named
-from sleuth.adapters.mlx.watching import taps
-from sleuth.adapters.mlx.watching.naming import variable_of
-from sleuth.core.adapter import Attended, Discovered, Discovering
+from sleuth.adapters.mlx.watching import patches
+from sleuth.adapters.mlx.watching.array_names import variable_of
+from sleuth.core.contract.adapter import Attended, Discovered, Discovering
 from sleuth.core.errors import EnoughSteps
 
 # Whoever makes a model anew at every step is not followed into each of them.
 MOST_TRAININGS = 16
 
 
-class MlxDiscovery(taps.Listener, Discovering):
+class MlxDiscovery(patches.Listener, Discovering):
     def __init__(self, begin: Callable[[Discovered], Attended], steps: int | None = None) -> None:
         self.trouble = None
         self.missed = 0
@@ -32,12 +32,12 @@ class MlxDiscovery(taps.Listener, Discovering):
         self._process = os.getpid()
 
     def open(self, *, found_already: bool = False) -> None:
-        taps.join(self)
-        taps.join(self._trees)
+        patches.join(self)
+        patches.join(self._trees)
 
     def close(self) -> None:
-        taps.leave(self)
-        taps.leave(self._trees)
+        patches.leave(self)
+        patches.leave(self._trees)
         self.trouble = self.trouble or self._trees.trouble
         self.missed, self._trees.missed = self.missed + self._trees.missed, 0
         self._followed.clear()
@@ -46,7 +46,7 @@ class MlxDiscovery(taps.Listener, Discovering):
         if not any(ref() is optimiser for ref in self._made):
             self._made.append(weakref.ref(optimiser))
 
-    def hear_gradient_begin(self, taken: taps.Differentiated, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def hear_gradient_begin(self, taken: patches.Differentiated, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         waiting = [o for ref in self._made if (o := ref()) is not None]
         if taken.model is not None and waiting:
             self._meet(taken.model, waiting, lambda watcher: watcher.hear_gradient_begin(taken, args, kwargs))
@@ -55,7 +55,7 @@ class MlxDiscovery(taps.Listener, Discovering):
         if isinstance(target, nn.Module):
             self._meet(target, [optimiser], lambda watcher: watcher.hear_step_begin(optimiser, target, gradients))
 
-    def hear_compiled(self, step: taps.Compiled, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+    def hear_compiled(self, step: patches.Compiled, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         if step.model is not None and step.optimiser is not None:
             self._meet(step.model, [step.optimiser], lambda watcher: watcher.hear_compiled(step, args, kwargs, result))
 
@@ -69,13 +69,13 @@ class MlxDiscovery(taps.Listener, Discovering):
         own = {id(e.array) for ref, _ in self._followed if (model := ref()) is not None for e in parameters(model)}
         return any(id(array) in own for array in weights.values())
 
-    def _meet(self, model: nn.Module, optimisers: list[Optimizer], tell: Callable[[taps.Listener], None]) -> None:
+    def _meet(self, model: nn.Module, optimisers: list[Optimizer], tell: Callable[[patches.Listener], None]) -> None:
         try:
             self._follow(model, optimisers, tell)
         except Exception as error:
             self.trouble = self.trouble or f"{type(error).__name__}: {error}"
 
-    def _follow(self, model: nn.Module, optimisers: list[Optimizer], tell: Callable[[taps.Listener], None]) -> None:
+    def _follow(self, model: nn.Module, optimisers: list[Optimizer], tell: Callable[[patches.Listener], None]) -> None:
         if self.trouble is not None or os.getpid() != self._process or any(_holds(ref(), model) for ref, _ in self._followed):
             return
         for followed in [f for f in self._followed if f[0]() is None]:  # its model is gone
@@ -85,10 +85,10 @@ class MlxDiscovery(taps.Listener, Discovering):
         if len(self._followed) >= MOST_TRAININGS:
             self.missed += 1
             return
-        before = len(taps.LISTENERS)
+        before = len(patches.LISTENERS)
         attended = self._begin(Discovered(model, tuple(optimisers), variable_of(model) or type(model).__name__))
         self._followed.append((weakref.ref(model), attended))
-        for watcher in taps.LISTENERS[before:]:  # it came too late to hear what it was opened for
+        for watcher in patches.LISTENERS[before:]:  # it came too late to hear what it was opened for
             tell(watcher)
 
 

@@ -2,8 +2,8 @@
 
 import mlx.nn as nn
 
-from sleuth.adapters.mlx.anatomy import modules, parameters
 from sleuth.adapters.mlx.kinds import family_of
+from sleuth.adapters.mlx.model_parts import modules, parameters
 from sleuth.core.observation import Modes
 
 MODAL = ("dropout", "batchnorm")

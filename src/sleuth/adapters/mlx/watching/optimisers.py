@@ -11,9 +11,9 @@ import numpy as np
 from mlx.optimizers import Optimizer
 from mlx.utils import tree_flatten
 
-from sleuth.adapters.mlx import made
-from sleuth.adapters.mlx.anatomy import parameters
+from sleuth.adapters.mlx import created_at
 from sleuth.adapters.mlx.arrays import values
+from sleuth.adapters.mlx.model_parts import parameters
 from sleuth.adapters.mlx.watching.losses import drawn
 from sleuth.core.observation import Optimiser
 
@@ -98,7 +98,7 @@ class Optimisers:
             stateful=_remembers(optimiser),
             given=held.given,
             carried=held.carried,
-            location=made.line_of(optimiser),
+            location=created_at.line_of(optimiser),
         )
         shared = 0 if previous is None else len(previous.names & held.names)
         if previous is None or previous is held or not shared:

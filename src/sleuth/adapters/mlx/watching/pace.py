@@ -3,7 +3,7 @@
 import time
 from statistics import median
 
-from sleuth.core.stride import Stride
+from sleuth.adapters.listening.stride import Stride
 
 # Always looked at: most faults show there, and they tell what a look costs.
 FIRST_LOOKS = 4

@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 import mlx.core as mx
 import mlx.nn as nn
 
-from sleuth.adapters.mlx.anatomy import parameters
 from sleuth.adapters.mlx.arrays import arrays_in, evaluated, is_array
-from sleuth.adapters.mlx.hearing import LOSSES, replaced
+from sleuth.adapters.mlx.model_parts import parameters
 from sleuth.adapters.mlx.operations import places
-from sleuth.adapters.mlx.place import users_line
+from sleuth.adapters.mlx.pass_listener import LOSSES, replaced
+from sleuth.adapters.mlx.user_line import users_line
 from sleuth.core.location import Location
-from sleuth.core.place import done_again
-from sleuth.core.tree import map_arrays
+from sleuth.core.runtime.place import done_again
+from sleuth.core.runtime.tree import map_arrays
 
 # A loss function of more operations is no longer a formula.
 MOST_CALLS = 400

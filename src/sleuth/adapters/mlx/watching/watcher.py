@@ -14,43 +14,43 @@ import mlx.core as mx
 import mlx.nn as nn
 from mlx.optimizers import Optimizer
 
-from sleuth.adapters.mlx import made
+from sleuth.adapters.mlx import created_at
 from sleuth.adapters.mlx.arrays import arrays_in, first_array
 from sleuth.adapters.mlx.describing import rate_of, schedule_of
-from sleuth.adapters.mlx.hearing import Hearing
+from sleuth.adapters.mlx.pass_listener import Hearing
+from sleuth.adapters.mlx.source_lines import function_line
 from sleuth.adapters.mlx.state import single
-from sleuth.adapters.mlx.watching import looking, taps
+from sleuth.adapters.mlx.watching import full_look, patches
 from sleuth.adapters.mlx.watching.accumulations import backward_of
 from sleuth.adapters.mlx.watching.alarms import Alarms
+from sleuth.adapters.mlx.watching.array_names import Names, weights
 from sleuth.adapters.mlx.watching.batches import arrays_by_path
-from sleuth.adapters.mlx.watching.calling import calls_heard
-from sleuth.adapters.mlx.watching.calls import Story
 from sleuth.adapters.mlx.watching.clipping import Clipping
-from sleuth.adapters.mlx.watching.graphs import Graphs
+from sleuth.adapters.mlx.watching.contained import quietly
+from sleuth.adapters.mlx.watching.growing_graphs import Graphs
+from sleuth.adapters.mlx.watching.loop_calls import Story
 from sleuth.adapters.mlx.watching.losses import LAG
-from sleuth.adapters.mlx.watching.material import Material
-from sleuth.adapters.mlx.watching.memory import ProcessMemory
+from sleuth.adapters.mlx.watching.model_calls import calls_heard
 from sleuth.adapters.mlx.watching.modes import SeenModes
-from sleuth.adapters.mlx.watching.naming import Names, weights
+from sleuth.adapters.mlx.watching.not_heard import ASSERTIONS, COMPILED
 from sleuth.adapters.mlx.watching.optimisers import Optimisers
+from sleuth.adapters.mlx.watching.output_spread import Spreading
 from sleuth.adapters.mlx.watching.pace import Clock, Pace
-from sleuth.adapters.mlx.watching.quiet import quietly
-from sleuth.adapters.mlx.watching.reach import Reach
-from sleuth.adapters.mlx.watching.recent import Recent
+from sleuth.adapters.mlx.watching.pending_steps import Waiting
+from sleuth.adapters.mlx.watching.process_memory import ProcessMemory
+from sleuth.adapters.mlx.watching.recent_steps import Recent
 from sleuth.adapters.mlx.watching.record import Record
-from sleuth.adapters.mlx.watching.spreading import Spreading
-from sleuth.adapters.mlx.watching.stepped import Stepped
-from sleuth.adapters.mlx.watching.waiting import Waiting
-from sleuth.adapters.mlx.watching.words import ASSERTIONS, COMPILED
-from sleuth.adapters.mlx.written import function_line
-from sleuth.core.guard import Guard
-from sleuth.core.kept import Kept
+from sleuth.adapters.mlx.watching.stepped_parameters import Stepped
+from sleuth.adapters.mlx.watching.training_data import Material
+from sleuth.adapters.mlx.watching.unreached_parameters import Reach
+from sleuth.core.contract.guard import Guard
+from sleuth.core.contract.kept import Kept
 from sleuth.core.observation import Call, Observation, Pending
 from sleuth.core.subject import Parts
 from sleuth.core.trial import Connection
 
 
-class Watcher(taps.Listener):
+class Watcher(patches.Listener):
     def __init__(
         self,
         model: nn.Module,
@@ -71,7 +71,7 @@ class Watcher(taps.Listener):
         self.gave_up: Exception | None = None
         self.deaf: list[str] = [ASSERTIONS] if self._alarms.guard.expectations else []
         self._names, self._stepped = Names(model), Stepped(model)
-        self._look: looking.Look | None = None
+        self._look: full_look.Look | None = None
         self._hearing = ExitStack()
         self._differentiating = 0
         self._losses: list[mx.array] = []
@@ -93,13 +93,13 @@ class Watcher(taps.Listener):
         self._clock = Clock()
 
     def open(self) -> None:
-        taps.join(self)
+        patches.join(self)
         assert self.model is not None
         self._deafen = calls_heard(self.model, self.hear_call, self.hear_answer)
 
     def close(self) -> None:
         self._deafen()
-        taps.leave(self)
+        patches.leave(self)
         self._hearing.close()
         self._memory.close()
         self._put_by()
@@ -114,9 +114,9 @@ class Watcher(taps.Listener):
         self._waiting.close()
         self._recent.clear()
         if self.model is not None:
-            modes = made.mode_lines(self.model)
+            modes = created_at.mode_lines(self.model)
             self._made_places += [Call("train" if on else "eval", self.steps, line) for on, line in modes.items()]
-            self._made_places += [Call("narrowed", self.steps, line) for line in (made.narrowing_line(self.model),) if line]
+            self._made_places += [Call("narrowed", self.steps, line) for line in (created_at.narrowing_line(self.model),) if line]
             self._last += self._material.evaluations(self.model)
             spread = self._spreading.told(self._material.loss_line)
             self._last += [] if spread is None else [spread]
@@ -148,8 +148,8 @@ class Watcher(taps.Listener):
         """Of the model. Inside a gradient it is told by that."""
         if self.model is None:
             return
-        if taps.is_compiling():
-            taps.COMPILING[-1].reading.call(self.model, args, kwargs)
+        if patches.is_compiling():
+            patches.COMPILING[-1].reading.call(self.model, args, kwargs)
             return
         if self._differentiating:
             self._material.called(args, kwargs)
@@ -164,11 +164,11 @@ class Watcher(taps.Listener):
     @quietly
     def hear_answer(self, output: Any) -> None:
         """Of a call that was heard."""
-        if not self._differentiating and not taps.is_compiling():
+        if not self._differentiating and not patches.is_compiling():
             self._material.answered(output)
 
     @quietly
-    def hear_gradient_begin(self, taken: taps.Differentiated, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def hear_gradient_begin(self, taken: patches.Differentiated, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self._differentiating += 1
         if taken.model is not None and taken.model is not self.model:
             return
@@ -176,7 +176,7 @@ class Watcher(taps.Listener):
         self._optimisers.gradient_begins()
         assert self.model is not None
         if self._look is None and self._pace.looks_at(self.steps):
-            self._look = looking.Look()
+            self._look = full_look.Look()
         self._story.say("forward" if self.model.training else "forward-in-eval", self.steps + 1)
         again = None if taken.fun is None else functools.partial(taken.fun, *taken.of_the_users(args), **kwargs)
         self._recent.add(self.steps + 1, args[0] if args else None, again, (args, kwargs))
@@ -198,7 +198,7 @@ class Watcher(taps.Listener):
         self._material.failed()
 
     @quietly
-    def hear_gradient(self, taken: taps.Differentiated, value: Any, gradients: Any) -> None:
+    def hear_gradient(self, taken: patches.Differentiated, value: Any, gradients: Any) -> None:
         self._differentiating = max(self._differentiating - 1, 0)
         self._hearing.close()
         if taken.model is not self.model and (taken.model is not None or not self._names.is_known(gradients)):
@@ -256,15 +256,15 @@ class Watcher(taps.Listener):
         self._alarms.speak_up()
 
     @quietly
-    def hear_compiled_begin(self, step: taps.Compiled, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def hear_compiled_begin(self, step: patches.Compiled, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if step.model is not self.model or self.model is None or step.optimiser is None:
             return
         self._material.compiled_begins(self.steps + 1, self.model, step.optimiser)
         if self._pace.looks_at(self.steps):
-            self._look = looking.Look(before=weights(self.model))
+            self._look = full_look.Look(before=weights(self.model))
 
     @quietly
-    def hear_compiled(self, step: taps.Compiled, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+    def hear_compiled(self, step: patches.Compiled, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         if step.model is not self.model or step.optimiser is None:
             return
         self._waiting.decide_last()
@@ -274,7 +274,7 @@ class Watcher(taps.Listener):
         self._material.compiled(self.steps + 1, args, kwargs, step.tape, looked=self._look is not None)
         self._end_step(step.optimiser, lambda: weights(self.model))
 
-    def _tell_compiled(self, step: taps.Compiled) -> None:
+    def _tell_compiled(self, step: patches.Compiled) -> None:
         """What happens in it, in the mode that it was read in: that of the model may be another by now."""
         kind = "forward" if step.training else "forward-in-eval"
         if kind not in self._story.places and self.model is not None and bool(self.model.training) == step.training:
@@ -283,7 +283,7 @@ class Watcher(taps.Listener):
             self._story.say(what, self.steps + 1)
 
     @quietly
-    def hear_compiled_question(self, asked: taps.Compiled, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def hear_compiled_question(self, asked: patches.Compiled, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """A function that only asks the model: of what happens in it nothing is seen."""
         paths = asked.reading.asked.get(id(self.model))
         if paths is not None and asked.model is None and not self._differentiating:
@@ -298,7 +298,7 @@ class Watcher(taps.Listener):
         met = self._optimisers.stepped(optimiser, self.steps, changed)
         if met is not None and (schedule := schedule_of(optimiser)) is not None:
             self._story.notes.append(
-                Call("made-scheduler", self.steps, made.line_of(schedule) or function_line(schedule), number)
+                Call("made-scheduler", self.steps, created_at.line_of(schedule) or function_line(schedule), number)
             )
         found = (met, self._memory.after_step(self.steps), self._graphs.after_step(self.steps))
         notes: list[Observation] = [*self._story.notes, *(o for o in found if o is not None)]
@@ -324,7 +324,7 @@ class Watcher(taps.Listener):
         seconds, own = self._clock.step_ended(now, self.own_seconds)
         self._pace.step_ended(self.steps, seconds, looked=looked, own_seconds=own)
 
-    def _looked(self, look: looking.Look, optimiser: Optimizer, changed: dict[str, mx.array], notes: list[Observation]) -> bool:
+    def _looked(self, look: full_look.Look, optimiser: Optimizer, changed: dict[str, mx.array], notes: list[Observation]) -> bool:
         look.losses = list(self._losses)
         look.after = changed
         look.held = list(self._waiting.held_losses())
@@ -335,7 +335,7 @@ class Watcher(taps.Listener):
             return False
         assert self.model is not None
         self._waiting.computed()
-        notes += looking.observations(look, self.steps, self.model, self._optimisers.number(optimiser))
+        notes += full_look.observations(look, self.steps, self.model, self._optimisers.number(optimiser))
         if look.raw:
             self._reach.after(look.raw, look.hearings)
         self._spreading.looked(look.hearings, self.steps)

@@ -8,18 +8,18 @@ from collections.abc import Iterator, Sequence
 import mlx.nn as nn
 from mlx.optimizers import Optimizer
 
+from sleuth.adapters.common.first_batches import FirstBatches
 from sleuth.adapters.mlx.failure import crash
 from sleuth.adapters.mlx.trees.tree import Tree
 from sleuth.adapters.mlx.trees.watcher import TreeWatcher
-from sleuth.adapters.mlx.watching import taps
+from sleuth.adapters.mlx.watching import patches
 from sleuth.adapters.mlx.watching.record import Record
 from sleuth.adapters.mlx.watching.watcher import Watcher
-from sleuth.core.adapter import Watching
-from sleuth.core.batch_facts import contents, describe_batch, numbers
-from sleuth.core.first_batches import FirstBatches
-from sleuth.core.guard import Guard
-from sleuth.core.kept import Kept
+from sleuth.core.contract.adapter import Watching
+from sleuth.core.contract.guard import Guard
+from sleuth.core.contract.kept import Kept
 from sleuth.core.observation import Batch, Frame, Observation, Role, Split, Step
+from sleuth.core.reading.batch_facts import contents, describe_batch, numbers
 from sleuth.core.statistics import norm_of
 from sleuth.core.subject import Parts
 
@@ -27,7 +27,7 @@ from sleuth.core.subject import Parts
 MOST_WAITING = 4096
 
 # A child made by fork has no thread to drain and must not write to the parent's file.
-os.register_at_fork(after_in_child=taps.forget)
+os.register_at_fork(after_in_child=patches.forget)
 
 
 class MlxWatching(Watching):

@@ -10,7 +10,7 @@ import numpy as np
 from sleuth.adapters.numpy.calling import Offers, call, default_of, given, positional, role_of
 from sleuth.adapters.numpy.forms.names import by_marked_name, returned_names
 from sleuth.core.errors import Unsupported, UnusableInput
-from sleuth.core.tree import leaves, map_arrays
+from sleuth.core.runtime.tree import leaves, map_arrays
 
 Function = Callable[..., Any]
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from sleuth.adapters.numpy.anatomy import CLOSED, is_weight, layers
 from sleuth.adapters.numpy.calling import Offers, call, given, takes
 from sleuth.adapters.numpy.forms.differences import by_difference
 from sleuth.adapters.numpy.forms.names import by_marked_name
+from sleuth.adapters.numpy.model_parts import CLOSED, is_weight, layers
 from sleuth.core.errors import Unsupported
 
 

@@ -12,11 +12,11 @@ from sleuth.adapters.numpy.bench import NumpyBench, open_bench
 from sleuth.adapters.numpy.describing import describe
 from sleuth.adapters.numpy.forms import understood
 from sleuth.adapters.numpy.inspecting import pictures
-from sleuth.adapters.numpy.inspecting.passing import passage
-from sleuth.core.adapter import Credits, Inspects, Routes, Shows
+from sleuth.adapters.numpy.inspecting.forward_pass import passage
+from sleuth.core.contract.adapter import Credits, Inspects, Routes, Shows
+from sleuth.core.contract.inspection import ClassActivation, Kernels, Maps, Node, Part, Passage, Route
 from sleuth.core.errors import UnusableInput
-from sleuth.core.inspection import ClassActivation, Kernels, Maps, Node, Part, Passage, Route
-from sleuth.core.randomness import random_preserved
+from sleuth.core.runtime.randomness import random_preserved
 from sleuth.core.subject import Parts, Subject
 
 SEED = 0

@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from sleuth.adapters.numpy.anatomy import layers
+from sleuth.adapters.common.inspecting.class_activation import credited, targets_of
 from sleuth.adapters.numpy.calling import takes_nothing
 from sleuth.adapters.numpy.describing import describe
-from sleuth.adapters.numpy.inspecting.guest import ask, guest
-from sleuth.adapters.numpy.inspecting.visiting import Visitor
-from sleuth.core.class_activation import credited, targets_of
+from sleuth.adapters.numpy.inspecting.layer_calls import Visitor
+from sleuth.adapters.numpy.inspecting.model_copy import ask, guest
+from sleuth.adapters.numpy.model_parts import layers
+from sleuth.core.contract.inspection import ClassActivation, Kernels, Maps
 from sleuth.core.errors import UnusableInput
-from sleuth.core.inspection import ClassActivation, Kernels, Maps
 from sleuth.core.observation import Layer
 from sleuth.core.subject import Subject
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from sleuth.adapters.numpy.anatomy import layers
+from sleuth.adapters.numpy.model_parts import layers
 
 SAME = 1e-5
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from sleuth.core.guard import Act, Alarm, Guard
+from sleuth.core.contract.guard import Act, Alarm, Guard
 from sleuth.core.observation import NotFinite
 
 

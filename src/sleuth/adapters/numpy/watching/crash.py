@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from sleuth.adapters.numpy.anatomy import Parameters
 from sleuth.adapters.numpy.failure import explain, layer_of
+from sleuth.adapters.numpy.model_parts import Parameters
 from sleuth.core.observation import Crash, Entry, Held, Misfit, Observation, OutOfMemory
-from sleuth.core.place import is_users, location_of
+from sleuth.core.runtime.place import is_users, location_of
 
 ASKED = re.compile(r"Unable to allocate ([\d.]+) ([KMGTP]?i?B)")
 UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50}

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sleuth.adapters.numpy.forms.layers import Layers
-from sleuth.adapters.numpy.held import live_gradients
+from sleuth.adapters.numpy.held_gradients import live_gradients
 from sleuth.adapters.numpy.watching.accumulators import Summed, adds_up
-from sleuth.adapters.numpy.watching.judging import judged
+from sleuth.adapters.numpy.watching.data_passes import Passes
+from sleuth.adapters.numpy.watching.loop_calls import Order
+from sleuth.adapters.numpy.watching.loop_scope import loop_frame, users_line
+from sleuth.adapters.numpy.watching.loop_variables import Variables
+from sleuth.adapters.numpy.watching.loss_and_predictions import judged
 from sleuth.adapters.numpy.watching.modes import Moods
-from sleuth.adapters.numpy.watching.order import Order
-from sleuth.adapters.numpy.watching.passes import Passes
 from sleuth.adapters.numpy.watching.predecessors import Predecessors
-from sleuth.adapters.numpy.watching.scope import loop_frame, users_line
 from sleuth.adapters.numpy.watching.step import number_first, number_in
-from sleuth.adapters.numpy.watching.variables import Variables
 from sleuth.adapters.numpy.watching.weights import Weights, argument
 from sleuth.core.observation import Call
 

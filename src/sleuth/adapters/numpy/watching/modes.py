@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from sleuth.adapters.numpy.anatomy import layers
 from sleuth.adapters.numpy.describing import family_of
+from sleuth.adapters.numpy.model_parts import layers
 from sleuth.adapters.numpy.watching.weights import argument
 from sleuth.core.observation import Modes
 

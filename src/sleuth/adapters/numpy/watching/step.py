@@ -10,12 +10,12 @@ import numpy as np
 from sleuth import kernel
 from sleuth.adapters.numpy.activity import activity
 from sleuth.adapters.numpy.describing import activation_of, family_of
-from sleuth.adapters.numpy.listening import Listener, Made, is_array
-from sleuth.adapters.numpy.watching.judging import Judged, loss_calls, predictions
-from sleuth.adapters.numpy.watching.order import Heard
+from sleuth.adapters.numpy.pass_listener import Listener, Made, is_array
+from sleuth.adapters.numpy.watching.loop_calls import Heard
+from sleuth.adapters.numpy.watching.loss_and_predictions import Judged, loss_calls, predictions
 from sleuth.core.observation import Accumulation, Frame, NotFinite, Observation, Part, Precision, Role, Step
+from sleuth.core.runtime.tree import leaves
 from sleuth.core.statistics import norm_of
-from sleuth.core.tree import leaves
 
 # Looks that may wait to be drained: they hold copies of all weights, of gradients, and of what layers made.
 LEAST_ROOM = 16

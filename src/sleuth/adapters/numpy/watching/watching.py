@@ -8,20 +8,20 @@ from typing import Any
 
 import numpy as np
 
+from sleuth.adapters.listening.stride import Stride
 from sleuth.adapters.numpy.forms import understood
 from sleuth.adapters.numpy.stepping import find_rate
 from sleuth.adapters.numpy.watching.alarms import Alarms
 from sleuth.adapters.numpy.watching.crash import explain_crash
-from sleuth.adapters.numpy.watching.dozing import Dozed, Dozing, half_heard
 from sleuth.adapters.numpy.watching.events import Events
-from sleuth.adapters.numpy.watching.hearing import Hearing
-from sleuth.adapters.numpy.watching.memory import ProcessMemory
+from sleuth.adapters.numpy.watching.heard_functions import Hearing
+from sleuth.adapters.numpy.watching.light_listener import Dozed, Dozing, half_heard
+from sleuth.adapters.numpy.watching.patches import Taps
+from sleuth.adapters.numpy.watching.process_memory import ProcessMemory
 from sleuth.adapters.numpy.watching.step import Notes, Taken, observations
-from sleuth.adapters.numpy.watching.taps import Taps
-from sleuth.core.adapter import Watching
-from sleuth.core.guard import Guard
+from sleuth.core.contract.adapter import Watching
+from sleuth.core.contract.guard import Guard
 from sleuth.core.observation import Observation, Pending
-from sleuth.core.stride import Stride
 from sleuth.core.subject import Subject
 
 # Steps that may wait to be drained.

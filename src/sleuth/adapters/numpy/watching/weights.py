@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from sleuth.adapters.numpy.anatomy import Parameters
 from sleuth.adapters.numpy.calling import positional, role_of
 from sleuth.adapters.numpy.forms.functions import ByHand, is_weights
 from sleuth.adapters.numpy.forms.layers import Layers, gradient_of
 from sleuth.adapters.numpy.gradients import by_name
+from sleuth.adapters.numpy.model_parts import Parameters
 from sleuth.adapters.numpy.stepping import held_arrays
-from sleuth.core.tree import leaves
+from sleuth.core.runtime.tree import leaves
 
 # So many entries of each array are compared to see whether it changed.
 PRINTED = 64

@@ -11,12 +11,12 @@ from sleuth.adapters.torch.architecture import family_of
 from sleuth.adapters.torch.bench import TorchBench
 from sleuth.adapters.torch.costs.profiled import Profiled, profiled
 from sleuth.adapters.torch.costs.work import Counts, synchroniser, work
-from sleuth.adapters.torch.listening import is_tensor
-from sleuth.core.adapter import Bench, Profiles
+from sleuth.adapters.torch.pass_listener import is_tensor
+from sleuth.core.contract.adapter import Bench, Profiles
+from sleuth.core.contract.workload import Cost, LayerWork, MemoryUse, Phases
 from sleuth.core.errors import Unsupported
+from sleuth.core.runtime.tree import leaves
 from sleuth.core.subject import Parts
-from sleuth.core.tree import leaves
-from sleuth.core.workload import Cost, LayerWork, MemoryUse, Phases
 
 # Steps under the profiler: enough to see whether they leave something behind.
 PROFILED = 5

@@ -13,8 +13,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from sleuth.adapters.torch.architecture import family_of
 from sleuth.adapters.torch.bench import TorchBench
+from sleuth.core.contract.workload import LayerWork
 from sleuth.core.subject import Parts
-from sleuth.core.workload import LayerWork
 
 Enter = Callable[[str], None]
 

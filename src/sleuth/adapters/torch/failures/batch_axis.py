@@ -5,7 +5,7 @@ import math
 import torch
 
 from sleuth.adapters.torch.failures.scene import Scene, sides
-from sleuth.adapters.torch.listening import Op
+from sleuth.adapters.torch.pass_listener import Op
 from sleuth.core.location import Location
 
 RESHAPES = {"view", "reshape", "flatten"}

@@ -10,7 +10,7 @@ from torch import nn
 
 from sleuth.adapters.torch.failures.source import Function
 from sleuth.adapters.torch.tracing import call
-from sleuth.adapters.torch.watching.inquiry import MOST_BYTES
+from sleuth.adapters.torch.watching.rerun_nonfinite import MOST_BYTES
 from sleuth.adapters.torch.watching.step_memory import detached
 
 Again = Callable[[], tuple[nn.Module, Callable[[], Any]] | None]

@@ -18,12 +18,12 @@ from sleuth.adapters.torch.failures.calls import Again
 from sleuth.adapters.torch.failures.graph import is_changed
 from sleuth.adapters.torch.failures.in_place import writes
 from sleuth.adapters.torch.failures.source import Function, functions, tree_of, writes_in_place
-from sleuth.adapters.torch.listening import Listener, Op, is_tensor
+from sleuth.adapters.torch.pass_listener import Listener, Op, is_tensor
 from sleuth.adapters.torch.place import is_users
-from sleuth.adapters.torch.watching.variables import variables
+from sleuth.adapters.torch.watching.user_variables import variables
 from sleuth.core.location import Location, locate
 from sleuth.core.observation import Failure
-from sleuth.core.tree import leaves
+from sleuth.core.runtime.tree import leaves
 
 MESSAGE = re.compile(
     r"modified by an inplace operation: \[[\w.]+ \[([\d, ]*)\]\](?:, which is output \d+ of ([\w:]+))?,? is at version (\d+)"

@@ -14,7 +14,7 @@ from torch.optim import Optimizer
 from sleuth.adapters.torch.failures.source import Function, functions
 from sleuth.adapters.torch.place import TORCH
 from sleuth.core.observation import Entry, Misfit
-from sleuth.core.place import innermost
+from sleuth.core.runtime.place import innermost
 
 LISTED = re.compile(r'"([^"]+)"')
 RESHAPED = re.compile(

@@ -23,10 +23,10 @@ from sleuth.adapters.torch.failures.scene import read_scene
 from sleuth.adapters.torch.failures.source import functions
 from sleuth.adapters.torch.place import TORCH
 from sleuth.adapters.torch.tracing import call
-from sleuth.adapters.torch.watching.inquiry import loss_again, unnoticed, why_not
+from sleuth.adapters.torch.watching.rerun_nonfinite import loss_again, unnoticed, why_not
 from sleuth.adapters.torch.watching.step_memory import Forward, Memory, detached
 from sleuth.core.observation import Crash, Failure, Observation, OutOfRange
-from sleuth.core.place import innermost
+from sleuth.core.runtime.place import innermost
 
 LONGEST = 300
 COLOURS = re.compile(r"\x1b\[[\d;]*m")

@@ -7,7 +7,7 @@ from dataclasses import replace
 import torch
 from torch import nn
 
-from sleuth.adapters.torch.listening import Listener, Op
+from sleuth.adapters.torch.pass_listener import Listener, Op
 from sleuth.core.observation import Failure
 
 MESSAGE = re.compile(r"modified by an inplace operation: \[[\w.]+ \[([\d, ]*)\]\], which is output \d+ of (\w+)")

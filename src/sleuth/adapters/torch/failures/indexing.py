@@ -13,7 +13,7 @@ from sleuth.adapters.torch.failures.given import OUTPUTS, given_at, last_with
 from sleuth.adapters.torch.failures.source import Function, functions, names_in
 from sleuth.adapters.torch.place import TORCH
 from sleuth.core.observation import OutOfRange
-from sleuth.core.place import innermost
+from sleuth.core.runtime.place import innermost
 
 SAID = re.compile(
     r"index out of range in self|index -?\d+ is out of bounds for dimension \d+ with size \d+|Target -?\d+ is out of bounds|"

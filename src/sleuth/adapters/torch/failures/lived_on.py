@@ -11,9 +11,9 @@ from torch import nn
 from sleuth.adapters.torch.failures.built import loaded_files
 from sleuth.adapters.torch.failures.graph import State, nodes_behind, root_of, states_of
 from sleuth.adapters.torch.failures.source import Function, bound, functions, names_in, tree_of
-from sleuth.adapters.torch.watching.holders import carried
-from sleuth.adapters.torch.watching.variables import CONTAINERS, Variable, adding_line, variables
-from sleuth.adapters.torch.written import class_text
+from sleuth.adapters.torch.source_lines import class_text
+from sleuth.adapters.torch.watching.memory_holders import carried
+from sleuth.adapters.torch.watching.user_variables import CONTAINERS, Variable, adding_line, variables
 from sleuth.core.location import Location, locate
 from sleuth.core.observation import Failure
 

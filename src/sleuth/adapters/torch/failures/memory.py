@@ -15,10 +15,10 @@ from torch.optim import Optimizer
 
 from sleuth.adapters.torch.failures.source import functions
 from sleuth.adapters.torch.place import TORCH
-from sleuth.adapters.torch.watching.holders import bytes_of
-from sleuth.adapters.torch.watching.variables import CONTAINERS, adding_line, variables
+from sleuth.adapters.torch.watching.memory_holders import bytes_of
+from sleuth.adapters.torch.watching.user_variables import CONTAINERS, adding_line, variables
 from sleuth.core.observation import Held, OutOfMemory
-from sleuth.core.place import innermost
+from sleuth.core.runtime.place import innermost
 
 SAID = re.compile(
     r"DefaultCPUAllocator: (?:can't allocate memory|not enough memory)|out of memory|Cannot allocate memory|"

@@ -14,10 +14,10 @@ from sleuth.adapters.torch.failures.calls import Again
 from sleuth.adapters.torch.failures.graph import root_of
 from sleuth.adapters.torch.failures.scene import sides
 from sleuth.adapters.torch.failures.source import Function, functions, names_in, tree_of
-from sleuth.adapters.torch.listening import Listener, is_tensor
+from sleuth.adapters.torch.pass_listener import Listener, is_tensor
 from sleuth.core.location import Location, locate
 from sleuth.core.observation import Failure
-from sleuth.core.tree import leaves
+from sleuth.core.runtime.tree import leaves
 
 # What takes a tensor out of its graph, as people write it.
 CUTTING = ("detach", "detach_", "item", "numpy", "tolist", "argmax", "argmin", "argsort", "long", "int", "bool", "byte")

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from sleuth.adapters.torch.listening import Listener, Op, name_of
+from sleuth.adapters.torch.pass_listener import Listener, Op, name_of
 from sleuth.adapters.torch.place import TORCH, is_users, location_of
 from sleuth.core.location import Location
 

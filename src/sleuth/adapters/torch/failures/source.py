@@ -11,7 +11,7 @@ from typing import Any
 from torch import nn
 
 from sleuth.adapters.torch.place import is_users
-from sleuth.adapters.torch.watching.construction import Spot
+from sleuth.adapters.torch.watching.created_at import Spot
 from sleuth.core.location import Location, locate
 
 Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.Module

@@ -9,17 +9,17 @@ from torch import nn
 from torch.nn import functional as F  # noqa: N812
 from torch.overrides import TorchFunctionMode
 
+from sleuth.adapters.common.inspecting.layer_names import require_passage
 from sleuth.adapters.torch.arrays import to_numpy
 from sleuth.adapters.torch.bench import _tensors
-from sleuth.adapters.torch.inspecting.guest import call, guest
-from sleuth.adapters.torch.inspecting.passage import passage
-from sleuth.adapters.torch.inspecting.visits import Visitor
-from sleuth.adapters.torch.listening import is_tensor, name_of
+from sleuth.adapters.torch.inspecting.forward_pass import passage
+from sleuth.adapters.torch.inspecting.layer_calls import Visitor
+from sleuth.adapters.torch.inspecting.model_copy import call, guest
+from sleuth.adapters.torch.pass_listener import is_tensor, name_of
+from sleuth.core.contract.inspection import AttentionMap
 from sleuth.core.errors import UnusableInput
-from sleuth.core.inspection import AttentionMap
-from sleuth.core.naming_layers import require_passage
+from sleuth.core.runtime.tree import leaves
 from sleuth.core.subject import call_model
-from sleuth.core.tree import leaves
 
 PRODUCTS = {"matmul", "__matmul__", "bmm", "einsum"}
 SOFTMAXES = {"softmax", "_softmax"}

@@ -6,18 +6,18 @@ from typing import Any
 import torch
 from torch import nn
 
+from sleuth.adapters.common.inspecting.class_activation import targets_of
+from sleuth.adapters.common.inspecting.layer_names import among, layer_named, require_passage
 from sleuth.adapters.torch.arrays import to_numpy
 from sleuth.adapters.torch.bench import _is_array, _tensors
-from sleuth.adapters.torch.inspecting.guest import guest
+from sleuth.adapters.torch.inspecting.forward_pass import passage
 from sleuth.adapters.torch.inspecting.maps import convolutions
-from sleuth.adapters.torch.inspecting.passage import passage
-from sleuth.adapters.torch.listening import is_tensor
-from sleuth.core.class_activation import targets_of
+from sleuth.adapters.torch.inspecting.model_copy import guest
+from sleuth.adapters.torch.pass_listener import is_tensor
+from sleuth.core.contract.inspection import ClassActivation
 from sleuth.core.errors import UnusableInput
-from sleuth.core.inspection import ClassActivation
-from sleuth.core.naming_layers import among, layer_named, require_passage
+from sleuth.core.runtime.tree import leaves, map_arrays
 from sleuth.core.subject import call_model
-from sleuth.core.tree import leaves, map_arrays
 
 CAPTUM = "sleuth.gradcam needs Captum: pip install captum."
 

@@ -10,9 +10,9 @@ from typing import Any
 import torch
 
 from sleuth.adapters.torch.state import preserved
-from sleuth.core.adapter import Attends, Credits, Inspects, Routes, Shows
+from sleuth.core.contract.adapter import Attends, Credits, Inspects, Routes, Shows
+from sleuth.core.contract.inspection import AttentionMap, ClassActivation, Kernels, Maps, Part, Passage, Route
 from sleuth.core.errors import UnusableInput
-from sleuth.core.inspection import AttentionMap, ClassActivation, Kernels, Maps, Part, Passage, Route
 from sleuth.core.subject import Subject
 
 SEED = 0
@@ -37,12 +37,12 @@ class TorchInspects(Inspects, Routes, Shows, Credits, Attends):
         return preserved(Subject(torch.nn.Module(), source))
 
     def passage(self, model: Any, inputs: Any, *, time: bool = False, as_is: bool = False) -> Passage:
-        from sleuth.adapters.torch.inspecting.passage import passage
+        from sleuth.adapters.torch.inspecting.forward_pass import passage
 
         return passage(model, inputs, timed=time, as_is=as_is)
 
     def route(self, model: Any, inputs: Any) -> Route:
-        from sleuth.adapters.torch.inspecting.route import route
+        from sleuth.adapters.torch.inspecting.operation_graph import route
 
         return route(model, inputs)
 

@@ -6,14 +6,14 @@ from typing import Any
 import torch
 from torch import nn
 
+from sleuth.adapters.common.inspecting.layer_names import among, layer_named, layers_wanted, require_passage
 from sleuth.adapters.torch.arrays import to_numpy
-from sleuth.adapters.torch.inspecting.guest import call, guest
-from sleuth.adapters.torch.inspecting.passage import passage
-from sleuth.adapters.torch.listening import is_tensor
+from sleuth.adapters.torch.inspecting.forward_pass import passage
+from sleuth.adapters.torch.inspecting.model_copy import call, guest
+from sleuth.adapters.torch.pass_listener import is_tensor
+from sleuth.core.contract.inspection import Kernels, Maps
 from sleuth.core.errors import UnusableInput
-from sleuth.core.inspection import Kernels, Maps
-from sleuth.core.naming_layers import among, layer_named, layers_wanted, require_passage
-from sleuth.core.tree import leaves
+from sleuth.core.runtime.tree import leaves
 
 Convolution = nn.modules.conv._ConvNd
 

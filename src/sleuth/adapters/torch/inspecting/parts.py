@@ -6,7 +6,7 @@ from typing import Any
 from torch import nn
 
 from sleuth.adapters.torch.architecture import SETTINGS, family_of
-from sleuth.core.inspection import Part
+from sleuth.core.contract.inspection import Part
 
 PLAIN = (int, float, bool, str, tuple)
 

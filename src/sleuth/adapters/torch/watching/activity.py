@@ -14,8 +14,8 @@ from sleuth.adapters.torch.watching.ear import Note
 from sleuth.adapters.torch.watching.unit_notes import UnitNotes
 from sleuth.adapters.torch.watching.weights import Measured
 from sleuth.core.observation import Precision
+from sleuth.core.runtime.tree import leaves
 from sleuth.core.statistics import merge
-from sleuth.core.tree import leaves
 
 # A smaller output waits for the others and goes through the C code with them; a larger one is measured at once, so that
 # no memory is held that activation checkpointing would free.

@@ -10,10 +10,10 @@ from torch import nn
 from sleuth.adapters.torch.measuring import measure_quickly
 from sleuth.adapters.torch.watching import activity
 from sleuth.adapters.torch.watching.ear import Loop
+from sleuth.core.contract.expectation import Expect
 from sleuth.core.errors import UnusableInput
-from sleuth.core.expectation import Expect
+from sleuth.core.runtime.tree import leaves
 from sleuth.core.statistics import Statistics
-from sleuth.core.tree import leaves
 
 FINITE = Expect(finite=True)
 

@@ -18,11 +18,11 @@ from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook
 from torch.utils.hooks import RemovableHandle
 
-from sleuth.adapters.torch.watching import activity, construction, taps
+from sleuth.adapters.torch.watching import activity, created_at, patches
+from sleuth.adapters.torch.watching.call_places import calling_frame
 from sleuth.adapters.torch.watching.finding_models import find_model, stepped_by
-from sleuth.adapters.torch.watching.hands import ByHand, Hands, Learning
-from sleuth.adapters.torch.watching.places import calling_frame
-from sleuth.core.adapter import Attended, Discovered, Discovering
+from sleuth.adapters.torch.watching.manual_updates import ByHand, Hands, Learning
+from sleuth.core.contract.adapter import Attended, Discovered, Discovering
 from sleuth.core.errors import EnoughSteps
 
 P = ParamSpec("P")
@@ -62,7 +62,7 @@ class Followed:
         return all(ref() is None for ref in self.optimisers)
 
 
-class Discovery(taps.Listener, Discovering):
+class Discovery(patches.Listener, Discovering):
     def __init__(self, begin: Begin, steps: int | None = None) -> None:
         self.lock = threading.RLock()
         self.trouble = None
@@ -81,12 +81,12 @@ class Discovery(taps.Listener, Discovering):
         self._strangers: weakref.WeakSet[nn.Module] = weakref.WeakSet()  # called, and nothing of theirs waits for a step
         self._plain_call: Any = None
         self._ours: Any = None
-        self._handles: list[RemovableHandle | taps.Tap | construction.Listening] = []
+        self._handles: list[RemovableHandle | patches.Tap | created_at.Listening] = []
         self._process = os.getpid()
 
     def open(self, *, found_already: bool = False) -> None:
-        taps.join(self)
-        self._handles += construction.open_taps()
+        patches.join(self)
+        self._handles += created_at.open_taps()
         if found_already:
             self._old.update(thing for thing in gc.get_objects() if issubclass(type(thing), Optimizer))
             if self._old:
@@ -97,7 +97,7 @@ class Discovery(taps.Listener, Discovering):
             self._handles.append(register_optimizer_step_post_hook(self._stop_when_enough))
 
     def close(self) -> None:
-        taps.leave(self)
+        patches.leave(self)
         self._forget_hands()
         if self._hands is not None:
             self._hands.close()
@@ -112,7 +112,7 @@ class Discovery(taps.Listener, Discovering):
 
     @quietly
     def hear_made(self, optimiser: Optimizer) -> None:
-        construction.note_made(optimiser)
+        created_at.note_made(optimiser)
         self._await(optimiser)
 
     def hear_backward(self, loss: torch.Tensor, options: Mapping[str, Any]) -> None:

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 import torch
 from torch import nn
 
-from sleuth.core.guard import Guard
+from sleuth.core.contract.guard import Guard
 from sleuth.core.location import Location
 from sleuth.core.observation import Observation
 

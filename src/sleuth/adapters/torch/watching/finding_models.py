@@ -9,8 +9,8 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
-from sleuth.adapters.torch.watching.several import Several
-from sleuth.adapters.torch.watching.variables import variables
+from sleuth.adapters.torch.watching.joint_models import Several
+from sleuth.adapters.torch.watching.user_variables import variables
 
 # Names are a kindness to the reader: the search for them ends after this time.
 NAMING_SECONDS = 0.02

@@ -7,11 +7,11 @@ from typing import Any
 import torch
 from torch import nn
 
-from sleuth.adapters.torch.listening import is_tensor
-from sleuth.adapters.torch.watching.origin.sources import Source
+from sleuth.adapters.torch.pass_listener import is_tensor
 from sleuth.adapters.torch.watching.origin.tape import Recorded, Tape
-from sleuth.core.place import done_again
-from sleuth.core.tree import leaves
+from sleuth.adapters.torch.watching.origin.tensor_sources import Source
+from sleuth.core.runtime.place import done_again
+from sleuth.core.runtime.tree import leaves
 
 UNTOLD = "which part of what the loss is computed from is the target cannot be told"
 

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
-from sleuth.adapters.torch.watching.construction import made_at
+from sleuth.adapters.torch.watching.created_at import made_at
 from sleuth.adapters.torch.watching.gradient_states import GradientStates
 from sleuth.adapters.torch.watching.weights import Weights
 from sleuth.core.location import Location

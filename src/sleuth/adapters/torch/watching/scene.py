@@ -14,10 +14,10 @@ from torch.nn.utils.rnn import PackedSequence
 from torch.optim import Optimizer
 
 from sleuth.adapters.torch.watching.step_memory import Forward, LossHeard, Memory, Other, View, outputs_of
-from sleuth.core.guard import Draft
+from sleuth.core.contract.guard import Draft
+from sleuth.core.contract.scene import StoredArray
 from sleuth.core.location import Location
-from sleuth.core.scene import StoredArray
-from sleuth.core.tree import leaves
+from sleuth.core.runtime.tree import leaves
 
 SCHEMA = 1
 # To compare with when the step is done again; larger outputs are not kept.

@@ -7,8 +7,8 @@ from weakref import ReferenceType, ref
 
 import torch
 
-from sleuth.adapters.torch.watching.indices import tensors_of
-from sleuth.core.tree import leaves, map_arrays
+from sleuth.adapters.torch.watching.sample_indices import tensors_of
+from sleuth.core.runtime.tree import leaves, map_arrays
 
 Weak = ReferenceType[torch.Tensor]
 

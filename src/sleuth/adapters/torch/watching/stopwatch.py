@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import torch
 from torch import nn
 
-from sleuth.adapters.torch.watching import taps
+from sleuth.adapters.torch.watching import patches
 
 NOTHING: Mapping[str, float] = {}
 
@@ -23,7 +23,7 @@ class Stopwatch:
 
     def data(self, first: bool) -> None:
         """A batch has just come from a loader. The first one of a pass also waits for workers to start."""
-        self._add("first-data" if first else "data", taps.waited_seconds())
+        self._add("first-data" if first else "data", patches.waited_seconds())
 
     def forward(self) -> None:
         self._began = time.perf_counter()

@@ -11,8 +11,8 @@ import torch
 from torch import nn
 
 from sleuth.adapters.torch.architecture import ACTIVATIONS, family_of
-from sleuth.core.activation import pinned_share
 from sleuth.core.observation import Absent, Observation, Units
+from sleuth.core.reading.activation import pinned_share
 
 # Layers, evenly spread over the depth; each copy costs some microseconds.
 MOST_LAYERS = 16

@@ -14,26 +14,26 @@ from torch import nn
 from torch.optim import Optimizer
 
 from sleuth.adapters.torch.failures.given import argument_line
-from sleuth.adapters.torch.watching import construction, several, taps
-from sleuth.adapters.torch.watching.attention import Attention
+from sleuth.adapters.torch.source_lines import rate_line
+from sleuth.adapters.torch.watching import created_at, joint_models, patches
+from sleuth.adapters.torch.watching.call_places import calling_frame
 from sleuth.adapters.torch.watching.calls import WITHOUT_GRAPH, phases
 from sleuth.adapters.torch.watching.ear import Ears, Note
-from sleuth.adapters.torch.watching.ears import EARS
-from sleuth.adapters.torch.watching.ears.reservoir import Reservoir
-from sleuth.adapters.torch.watching.ears.scenes import Scenes
-from sleuth.adapters.torch.watching.hands import written_at
+from sleuth.adapters.torch.watching.full_look import Looking
 from sleuth.adapters.torch.watching.journal import Ended, Journal
-from sleuth.adapters.torch.watching.keeping import kept
-from sleuth.adapters.torch.watching.looking import Looking
+from sleuth.adapters.torch.watching.kept_training import kept
+from sleuth.adapters.torch.watching.listener_switch import Attention
+from sleuth.adapters.torch.watching.loop_calls import Order, quietly
+from sleuth.adapters.torch.watching.manual_updates import written_at
 from sleuth.adapters.torch.watching.optimisers import Held, Optimisers
-from sleuth.adapters.torch.watching.order import Order, quietly
 from sleuth.adapters.torch.watching.pace import Pace
-from sleuth.adapters.torch.watching.places import calling_frame
 from sleuth.adapters.torch.watching.record import Look, Record
+from sleuth.adapters.torch.watching.recorders import EARS
+from sleuth.adapters.torch.watching.recorders.kept_batches import Reservoir
+from sleuth.adapters.torch.watching.recorders.scenes import Scenes
 from sleuth.adapters.torch.watching.stopwatch import Stopwatch
-from sleuth.adapters.torch.written import rate_line
-from sleuth.core.guard import Guard
-from sleuth.core.kept import Kept
+from sleuth.core.contract.guard import Guard
+from sleuth.core.contract.kept import Kept
 from sleuth.core.location import Location
 from sleuth.core.observation import Call, Pending
 
@@ -87,9 +87,9 @@ class Watcher(Order):
         self._undo: list[Callable[[], None]] = []
 
     def open(self) -> None:
-        taps.join(self)
-        self._undo.append(functools.partial(taps.leave, self))
-        roots = several.roots(self.model, self)
+        patches.join(self)
+        self._undo.append(functools.partial(patches.leave, self))
+        roots = joint_models.roots(self.model, self)
         self._undo += [root.leave for root in roots]
         self._undo.append(self.full_looks.stop)
         self.attention.open(roots)
@@ -240,7 +240,7 @@ class Watcher(Order):
         if first:
             self.optimisers.begin_pass()
             if torch.is_grad_enabled():
-                self._loader = construction.made_at(iterator._index_sampler)
+                self._loader = created_at.made_at(iterator._index_sampler)
         self.places.note("batch", calling_frame())
         self.ears.tell("batch", iterator, batch)
 
@@ -393,8 +393,8 @@ class Watcher(Order):
 
     def _lines_before(self) -> Iterator[Call]:
         """Of what is done once and long before it matters."""
-        parts = list(self.model.children()) if isinstance(self.model, several.Several) else [self.model]
-        for spot, training in (mode for part in parts for mode in construction.modes_of(part)):
+        parts = list(self.model.children()) if isinstance(self.model, joint_models.Several) else [self.model]
+        for spot, training in (mode for part in parts for mode in created_at.modes_of(part)):
             yield Call("train" if training else "eval", self.steps, spot.location, -1)
             if training and any(code in (spot.code, *spot.code.co_consts) for code in self.places.validating):
                 yield Call("train-to-validate", self.steps, spot.location, -1)

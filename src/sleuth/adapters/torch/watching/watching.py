@@ -11,13 +11,13 @@ from torch import nn
 from torch.optim import Optimizer
 
 from sleuth.adapters.torch.failures.crash import Known, explain_crash
-from sleuth.adapters.torch.watching import taps
+from sleuth.adapters.torch.watching import patches
 from sleuth.adapters.torch.watching.ear import Note
 from sleuth.adapters.torch.watching.record import Record
 from sleuth.adapters.torch.watching.watcher import Watcher
-from sleuth.core.adapter import Watching
-from sleuth.core.guard import Guard
-from sleuth.core.kept import Kept
+from sleuth.core.contract.adapter import Watching
+from sleuth.core.contract.guard import Guard
+from sleuth.core.contract.kept import Kept
 from sleuth.core.observation import Call, Frame, Observation, Role, Step
 from sleuth.core.statistics import norm_of
 
@@ -26,7 +26,7 @@ MOST_WAITING = 4096
 MOST_BYTES_WAITING = 64 << 20
 
 # A child made by fork has no thread to drain and must not write to the parent's file.
-os.register_at_fork(after_in_child=taps.forget)
+os.register_at_fork(after_in_child=patches.forget)
 
 
 class TorchWatching(Watching):

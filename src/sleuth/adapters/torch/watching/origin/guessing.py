@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from sleuth.adapters.torch.watching.expression import line_calling
+from sleuth.adapters.torch.watching.loss_expression import line_calling
 from sleuth.adapters.torch.watching.step_memory import Memory, outputs_of
 from sleuth.core.observation import Origin
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from sleuth.adapters.torch.watching.origin import sources
+from sleuth.adapters.torch.watching.origin import tensor_sources
 from sleuth.adapters.torch.watching.origin.lines import Line
 from sleuth.adapters.torch.watching.origin.tape import Recorder, Tape, pull, push
 from sleuth.adapters.torch.watching.step_memory import Memory
@@ -75,7 +75,7 @@ class Learner:
         tape = None if memory.cut else recorder.tape(loss)
         if tape is None or not tape.calls or any(call.opaque for call in tape.calls):
             return
-        sources.learn(tape, recorder.alive, sources.Surroundings(self._model, memory, others()))
+        tensor_sources.learn(tape, recorder.alive, tensor_sources.Surroundings(self._model, memory, others()))
         self.tapes = [tape, *(t for t in self.tapes if not _alike(t, tape))][:MOST_TAPES]
 
     def stop(self) -> None:

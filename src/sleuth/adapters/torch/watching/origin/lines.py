@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from sleuth.adapters.torch.place import is_users
-from sleuth.adapters.torch.watching.construction import Spot, made_at
+from sleuth.adapters.torch.watching.created_at import Spot, made_at
 from sleuth.core.location import Location
 
 # A longer graph is one of many steps in time: the end of it counts.

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 import torch
 from torch.overrides import TorchFunctionMode
 
-from sleuth.adapters.torch.listening import is_tensor, name_of
-from sleuth.adapters.torch.watching import taps
+from sleuth.adapters.torch.pass_listener import is_tensor, name_of
+from sleuth.adapters.torch.watching import patches
+from sleuth.adapters.torch.watching.call_places import calling_frame, users_line
 from sleuth.adapters.torch.watching.origin.lines import Lines
-from sleuth.adapters.torch.watching.places import calling_frame, users_line
 from sleuth.core.location import Location
-from sleuth.core.tree import leaves, map_arrays
+from sleuth.core.runtime.tree import leaves, map_arrays
 
 # A loss of more operations than this is a model of its own.
 MOST_CALLS = 600
@@ -198,7 +198,7 @@ def pull(recorder: Recorder) -> None:
 
 def _unwatched(func: Any) -> Any:
     """torch hands on the function of that name, which may be a tap: it has told everybody already."""
-    tap = isinstance(func, FunctionType) and func.__code__.co_filename == taps.__file__
+    tap = isinstance(func, FunctionType) and func.__code__.co_filename == patches.__file__
     return func.__wrapped__ if tap else func
 
 

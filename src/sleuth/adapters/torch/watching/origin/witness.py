@@ -11,12 +11,12 @@ from typing import Any
 import torch
 from torch import nn
 
-from sleuth.adapters.torch.listening import Listener, is_tensor, name_of
+from sleuth.adapters.torch.pass_listener import Listener, is_tensor, name_of
 from sleuth.adapters.torch.place import is_users
 from sleuth.adapters.torch.tracing import SILENT, TooLong
 from sleuth.core.location import Location, locate
-from sleuth.core.place import SLEUTH
-from sleuth.core.tree import leaves
+from sleuth.core.runtime.place import SLEUTH
+from sleuth.core.runtime.tree import leaves
 
 # What Python's operators are called, and what torch calls in place.
 WORDS = {

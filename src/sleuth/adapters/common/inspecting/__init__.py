@@ -1,0 +1,1 @@
+"""What adapters share when a model is only looked at."""

@@ -1,0 +1,47 @@
+"""One step looked at in full: the values inside the model, and the loss that stands in it."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from sleuth.adapters.mithril import arrays
+from sleuth.adapters.mithril.graph import Graph
+from sleuth.adapters.mithril.graph_walk import Walk, walk
+from sleuth.adapters.mithril.key_roles import Wiring
+from sleuth.adapters.mithril.observing import activity, inner_loss_call
+from sleuth.adapters.mithril.tracing import find_origin
+from sleuth.adapters.numpy.watching.loss_and_predictions import Judged, predictions
+from sleuth.core.errors import Unsupported
+from sleuth.core.observation import Absent, Observation, Precision, Role
+
+
+def looked_into(graph: Graph, wiring: Wiring, given: Mapping[str, Any], step: int) -> list[Observation]:
+    """The functions of the model are computed once more, one by one: evaluate() hands out no inner values."""
+    try:
+        with np.errstate(all="ignore"):
+            done = walk(graph, given)
+    except Unsupported as error:
+        return [Absent(Role.ACTIVATION, str(error))]
+    found = list(activity(graph, wiring, done, step))
+    made = {g.path: done.values[g.output] for g in graph.groups if arrays.is_array(done.values.get(g.output))}
+    found.append(Precision(step, {path: arrays.dtype(array) for path, array in made.items()}))
+    if done.error is None:
+        found += _inner_loss(graph, wiring, done, step)
+        with np.errstate(all="ignore"):
+            origin = find_origin(graph, done, step)
+        found += [] if origin is None else [origin]
+    return found
+
+
+def _inner_loss(graph: Graph, wiring: Wiring, done: Walk, step: int) -> Iterator[Observation]:
+    value = done.values.get(graph.outputs.get(wiring.loss or "", ""))
+    if wiring.loss is None or value is None:
+        return
+    nodes = graph.loss_nodes(wiring.loss)
+    for node in nodes:
+        yield inner_loss_call(graph, node, done, value)
+    output, target = (done.values.get(nodes[0].sources.get(name, "")) for name in ("input", "target")) if nodes else (None, None)
+    if len(nodes) == 1 and arrays.is_array(output) and arrays.is_array(target):
+        plain, right = arrays.values(output), arrays.values(target)
+        yield from predictions([Judged(nodes[0].kind, plain, plain, right, None, None)], step)

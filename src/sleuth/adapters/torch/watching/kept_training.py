@@ -1,0 +1,89 @@
+"""Puts together what a watch kept: model, loss and optimiser as they were at the first step, and the batches that passed by."""
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import nn
+
+from sleuth.adapters.torch.watching import patches
+from sleuth.adapters.torch.watching.initial_weights import is_small
+from sleuth.adapters.torch.watching.joint_models import Several
+from sleuth.adapters.torch.watching.loss_tape import TapeLoss
+from sleuth.adapters.torch.watching.recorders.kept_batches import Reservoir
+from sleuth.core.contract.kept import Kept, Passed
+from sleuth.core.subject import Subject
+
+
+def kept(model: nn.Module, reservoir: Reservoir, remarks: Sequence[str] = ()) -> Kept | None:
+    train = reservoir.train.taken()
+    if not train:
+        return None
+    loss, reason = reservoir.loss_again, reservoir.never_again
+    forbidden = _forbidden(model, reservoir)
+    apart = isinstance(model, Several) or reservoir.start is None or forbidden
+    fresh = None if apart or reservoir.start is None else _as_at_first(model, reservoir.start)
+    if fresh is None:
+        loss, reason = None, reason or "the model could not be brought back to its first step"
+    recipes = reservoir.recipes
+    optimiser = recipes[0].made_for(fresh) if fresh is not None and len(recipes) == 1 else None
+    if fresh is not None and optimiser is None:
+        loss, reason = None, reason or "the optimiser could not be made again"
+    if fresh is not None and loss is not None:
+        loss = TapeLoss(loss.tape, loss.target, fresh) if isinstance(loss, TapeLoss) else loss
+        reason = _not_the_same(fresh, reservoir, loss, train[0])
+        loss = None if reason else loss
+    return Kept(
+        Subject(model if fresh is None else fresh, None, loss, optimiser),
+        train,
+        reservoir.groups(),
+        reservoir.first_positions,
+        available=reservoir.available,
+        fed_anew=reservoir.fed_anew,
+        callable=reservoir.called_once,
+        at_start=loss is not None,
+        forbidden=forbidden,
+        remarks=(*remarks, *([reason] if reason else [])),
+    )
+
+
+def _not_the_same(fresh: nn.Module, reservoir: Reservoir, loss: Any, passed: Passed) -> str:
+    """Why experiments with this loss would tell of another training than the script's; the model is left as it was."""
+    first, start = reservoir.first, reservoir.start
+    if first is None or start is None or not reservoir.first_is_whole:
+        return "the first batch is too large to be kept, so it cannot be told whether the loss was put together rightly"
+    first.set_modes(fresh)
+    reason = first.obstacle(fresh, loss, passed.parts)
+    _write(fresh, start)
+    if not fresh.training:
+        fresh.train()
+    return reason
+
+
+def _forbidden(model: nn.Module, reservoir: Reservoir) -> str:
+    if not reservoir.alone:
+        return "the model is trained by several processes, which would have to do each experiment together"
+    if patches.compiled_already():
+        return "something of the model is compiled, and would have to be compiled again for each experiment"
+    return "" if is_small(model) else "the model is too large to be called once more at the end"
+
+
+def _as_at_first(model: nn.Module, start: Mapping[str, torch.Tensor]) -> nn.Module | None:
+    try:
+        fresh = copy.deepcopy(model)
+        now = {**dict(fresh.named_parameters()), **dict(fresh.named_buffers())}
+        if now.keys() != start.keys() or any(now[name].shape != t.shape for name, t in start.items()):
+            return None
+        _write(fresh, start)
+    except Exception:  # a model may hold what cannot be copied
+        return None
+    fresh.zero_grad(set_to_none=True)
+    return fresh.train()
+
+
+def _write(model: nn.Module, values: Mapping[str, torch.Tensor]) -> None:
+    now = {**dict(model.named_parameters()), **dict(model.named_buffers())}
+    with torch.no_grad():
+        for name, tensor in values.items():
+            now[name].copy_(tensor)

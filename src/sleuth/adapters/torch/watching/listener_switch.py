@@ -1,0 +1,85 @@
+"""How closely the step that is going on is followed, and which of the two hears it: the watcher, or the one that dozes."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import torch
+
+from sleuth.adapters.torch.watching import patches
+from sleuth.adapters.torch.watching.light_listener import Dozing
+from sleuth.adapters.torch.watching.optimisers import Held
+from sleuth.adapters.torch.watching.pace import Pace
+from sleuth.adapters.torch.watching.step_memory import Memory
+
+if TYPE_CHECKING:
+    from sleuth.adapters.torch.watching.watcher import Watcher
+
+
+class Attention:
+    def __init__(self, watcher: "Watcher", pace: Pace) -> None:
+        self._watcher, self._pace = watcher, pace
+        self._dozing = Dozing(watcher)
+        self._roots: list[patches.Root] = []
+        self.full = True  # the watcher hears
+        self.dozed = 0  # steps
+        self.until = 0  # this step it stays full
+        self.needed = False  # for something in this loop that cannot be followed otherwise
+        self.woken = False  # by something unusual, in the middle of a step
+        self._kinds: tuple[Mapping[str, int], Mapping[str, int]] = ({}, {})  # of call, in the last two steps that were heard
+        self.quiet_until = 0  # no step before this one needs any preparation
+
+    def open(self, roots: list[patches.Root]) -> None:
+        self._roots = roots
+        self._watcher.full_looks.begin(self._pace.looks_at(0))
+
+    def heard(self, kinds: Mapping[str, int]) -> None:
+        """What a step called that was followed. One that something unusual has begun says nothing about the others."""
+        if not self.woken:
+            self._kinds = (self._kinds[1], kinds)
+        self.woken = False
+
+    def prepare(self, stepped: Held, training: bool) -> None:
+        """How closely is the step that begins now followed?"""
+        step = self._watcher.steps
+        scenes = self._watcher.scenes
+        self._watcher.full_looks.begin(self._pace.looks_at(step))
+        listens = self._pace.listens_to(step, self._stretch) or self.needed or step < self.until or step >= scenes.due
+        if listens and not self.full:
+            self.wake(stepped)
+        elif not listens and self.full:
+            self._doze(training)
+        self.quiet_until = min(self._pace.quiet_until(step), max(scenes.due, step + 1))
+
+    def wake(self, stepped: Held | None, backwards: int = 0, losses: Sequence[float | torch.Tensor] = ()) -> None:
+        """`stepped`: whose step has just ended; None: it is in the middle of something, after so many backwards."""
+        if self.full:
+            return
+        self.full = True
+        self.woken = stepped is None
+        self._hears(self._dozing, self._watcher)
+        self._watcher.resume(stepped, backwards, losses)
+
+    def _doze(self, training: bool) -> None:
+        self.full = False
+        before, latest = self._kinds
+        self._dozing.begin({kind: max(n, before[kind]) for kind, n in latest.items() if kind in before}, training)
+        self._hears(self._watcher, self._dozing)
+
+    def _hears(self, before: patches.Listener, now: patches.Listener) -> None:
+        patches.exchange(before, now)
+        for root in self._roots:
+            root.listener = now
+
+    @property
+    def _stretch(self) -> int:
+        """Of several optimisers each has to be heard, and what it left before that."""
+        count = len(self._watcher.optimisers)
+        return 1 if count < 2 else 2 * count
+
+    @property
+    def memory(self) -> Memory:
+        """Of the step that is going on."""
+        return self._watcher.scenes.memory if self.full else self._dozing.memory
+
+    def let_go(self) -> None:
+        self._dozing, self._roots = Dozing(self._watcher), []

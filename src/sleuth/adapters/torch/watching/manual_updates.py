@@ -1,0 +1,247 @@
+"""Weights that the user's own code writes, without an optimiser: `with torch.no_grad(): p -= lr * p.grad`.
+
+How a loop does it is learned in some of its first rounds: which tensors every backward reaches, whether they change before the
+next one, and in which line. Whoever only wants gradients, for a map of what matters or to see how long a backward takes, writes
+nothing, and is left alone.
+"""
+
+import sys
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from types import FrameType
+from typing import Any
+
+import torch
+from torch import nn
+from torch.optim import Optimizer
+from torch.overrides import TorchFunctionMode
+from torch.utils._device import DeviceContext
+
+from sleuth.adapters.torch.watching import patches
+from sleuth.adapters.torch.watching.call_places import users_line
+from sleuth.adapters.torch.watching.joint_models import Several
+from sleuth.core.location import Location
+
+# Rounds in a row that must go the same way.
+ROUNDS = 3
+# Whoever has not shown after so many backwards how weights are written does something else.
+MOST_BACKWARDS = 24
+# A graph is followed so far, and so many of its tensors are looked at.
+MOST_NODES = 20_000
+MOST_LEAVES = 256
+# Of each tensor, to see whether it changes.
+KEPT_VALUES = 256
+# `p - lr * p.grad` makes a new tensor.
+MOVES = ("sub", "add", "subtract", "rsub", "__sub__", "__add__", "__rsub__", "__radd__", "lerp", "addcmul", "addcdiv")
+NO_WRITES = ("requires_grad_", "detach_", "retain_grad_")
+
+
+class ByHand(Optimizer):
+    """Stands for the code that writes the weights. It never steps; its steps are told of."""
+
+    def __init__(self, parameters: Sequence[torch.Tensor], *, place: Location | None) -> None:
+        super().__init__(list(parameters), {})
+        self.place = place
+
+    def step(self, closure: Any = None) -> Any:
+        raise NotImplementedError
+
+
+def written_at(optimiser: Optimizer) -> Location | None:
+    return optimiser.place if isinstance(optimiser, ByHand) else None
+
+
+class Witness(TorchFunctionMode):
+    """Sees what is done with some tensors, from a backward until the loop goes on. Changes nothing."""
+
+    def __init__(self, tensors: Sequence[torch.Tensor]) -> None:
+        self._known = {t.data_ptr(): id(t) for t in tensors}
+        self.written: dict[int, Location | None] = {}  # tensor → line
+        self.thrown_away: dict[int, Location | None] = {}  # a new tensor was made of it, as a step would be
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        try:
+            self._note(func, args, result)
+        except Exception:  # the user's code goes on
+            self._known = {}
+        return result
+
+    def _note(self, func: Any, args: Any, result: Any) -> None:
+        name = getattr(func, "__name__", "")
+        tensors = [a for a in args if isinstance(a, torch.Tensor)]
+        if not self._known or not tensors or (tensors[0].data_ptr() not in self._known and name not in MOVES):
+            return
+        if (name.endswith("_") and not name.endswith("__") and name not in NO_WRITES) or _sets_data(func):
+            self.written.setdefault(self._known[tensors[0].data_ptr()], users_line(_frame()))
+        elif name in MOVES and isinstance(result, torch.Tensor) and not result.requires_grad:
+            for tensor in tensors:
+                number = self._known.get(tensor.data_ptr())
+                if number is not None and len(tensors) > 1 and all(t.shape == result.shape for t in tensors):
+                    self.thrown_away.setdefault(number, users_line(_frame()))
+
+
+class Learning:
+    """The first rounds of a loop without an optimiser."""
+
+    def __init__(self) -> None:
+        self._backwards = 0
+        self._leaves: dict[int, weakref.ref[torch.Tensor]] = {}
+        self._values: dict[int, torch.Tensor] = {}
+        self._witness: Witness | None = None
+        self._thread = 0
+        self._rounds: list[tuple[set[int], dict[int, Location | None], dict[int, Location | None]]] = []
+        self.is_over = False
+
+    def before_backward(self, loss: torch.Tensor) -> ByHand | None:
+        """The last round is over. Who writes the weights, if that is clear by now?"""
+        self._end_round()
+        if self._backwards >= MOST_BACKWARDS:
+            self.close()
+            return None
+        self._backwards += 1
+        reached = leaves_of(loss)
+        # What every backward reaches; an input that asks for its gradient is a new one each time.
+        known = {number for number, ref in self._leaves.items() if ref() is reached.get(number)} if self._leaves else set(reached)
+        if known != set(self._leaves):
+            self._rounds.clear()
+        self._leaves = {number: weakref.ref(reached[number]) for number in reached if number in known}
+        return self._verdict() if len(self._rounds) >= ROUNDS else None
+
+    def after_backward(self) -> bool:
+        """Is somebody listening for what comes now?"""
+        tensors = [t for ref in self._leaves.values() if (t := ref()) is not None and t.grad is not None][:MOST_LEAVES]
+        modes = torch.overrides._get_current_function_mode_stack()
+        # Whoever has put a mode of their own there takes off what is on top.
+        if self._backwards < 2 or not tensors or not all(isinstance(mode, DeviceContext) for mode in modes):
+            return False
+        self._values = {id(t): _sample(t) for t in tensors}
+        self._witness, self._thread = Witness(tensors), threading.get_ident()
+        self._witness.__enter__()
+        return True
+
+    def stop_listening(self) -> None:
+        witness = self._witness
+        if witness is None or threading.get_ident() != self._thread:
+            return
+        if torch.overrides._get_current_function_mode() is witness:
+            witness.__exit__(None, None, None)
+
+    def close(self) -> None:
+        self.stop_listening()
+        self._witness, self._values, self._leaves, self.is_over = None, {}, {}, True
+
+    def _end_round(self) -> None:
+        self.stop_listening()
+        witness, self._witness = self._witness, None
+        if witness is None:
+            return
+        tensors = {number: t for number, ref in self._leaves.items() if (t := ref()) is not None}
+        same = [number for number, values in self._values.items() if number in tensors and _is(values, tensors[number])]
+        changed = set(self._values) - set(same)
+        self._rounds = [*self._rounds[1 - ROUNDS :], (changed, witness.written, witness.thrown_away)]
+        self._values = {}
+
+    def _verdict(self) -> ByHand | None:
+        moved = [changed for changed, _, _ in self._rounds]
+        lines: dict[int, Location | None] = {}
+        if all(moved):
+            wanted = set.union(*moved)
+            lines = {number: line for _, written, _ in self._rounds for number, line in written.items()}
+        elif not any(moved):
+            wanted = set.intersection(*(set(thrown) for _, _, thrown in self._rounds))
+            lines = self._rounds[-1][2]
+        else:
+            return None
+        tensors = {number: t for number, ref in self._leaves.items() if (t := ref()) is not None}
+        found = [tensors[number] for number in self._leaves if number in wanted and number in tensors]
+        # An input that is changed in the sight of a model is an attack, or a picture that is painted.
+        models = any(isinstance(t, nn.Parameter) for t in tensors.values())
+        if not found or (models and not any(isinstance(t, nn.Parameter) for t in found)):
+            return None
+        return ByHand(found, place=next((lines[id(t)] for t in found if id(t) in lines), None))
+
+
+class Hands(patches.Listener):
+    """Tells whoever watches of the steps: one begins when a backward ends, and is over when the loop goes on."""
+
+    def __init__(self, optimiser: ByHand, model: nn.Module, enough: Callable[[], None]) -> None:
+        self.optimiser, self._enough = optimiser, enough
+        self._parameter = optimiser.param_groups[0]["params"][0]
+        self._mark: tuple[int, int] | None = None
+        self._is_stepping = False
+        # Before the watcher's own: a step is over when the model is called.
+        parts = list(model.children()) if isinstance(model, Several) else [model]
+        self._roots = [patches.Root(part, self) for part in parts]
+
+    def open(self) -> None:
+        """After the watcher's: the backward has been heard when the step begins."""
+        patches.join(self)
+
+    def close(self) -> None:
+        self._end_step()
+        patches.leave(self)
+        while self._roots:
+            self._roots.pop().leave()
+
+    def hear_forward(self, args: Any, kwargs: Any) -> None:
+        self.go_on()
+
+    def hear_backward(self, loss: torch.Tensor, options: Any) -> None:
+        self._mark = self._gradient()
+
+    def hear_backward_end(self, loss: torch.Tensor) -> None:
+        if self._gradient() != self._mark:  # else it was the backward of another model
+            self._is_stepping = True
+            for listener in list(patches.LISTENERS):
+                listener.hear_step(self.optimiser, None)
+
+    def go_on(self) -> None:
+        if self._is_stepping:
+            self._end_step()
+            self._enough()
+
+    def _gradient(self) -> tuple[int, int] | None:
+        gradient = self._parameter.grad
+        return None if gradient is None else (id(gradient), gradient._version)
+
+    def _end_step(self) -> None:
+        if self._is_stepping:
+            self._is_stepping = False
+            for listener in list(patches.LISTENERS):
+                listener.hear_step_end(self.optimiser)
+
+
+def leaves_of(loss: torch.Tensor) -> dict[int, torch.Tensor]:
+    found: dict[int, torch.Tensor] = {}
+    waiting: list[Any] = [loss.grad_fn]
+    seen: set[Any] = set()
+    while waiting and len(seen) < MOST_NODES:
+        node = waiting.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        leaf = getattr(node, "variable", None)
+        if isinstance(leaf, torch.Tensor):
+            found[id(leaf)] = leaf
+        waiting += [following for following, _ in node.next_functions]
+    return found
+
+
+def _sample(tensor: torch.Tensor) -> torch.Tensor:
+    flat = tensor.detach().flatten()
+    return flat[:: max(1, len(flat) // KEPT_VALUES)].clone()
+
+
+def _is(values: torch.Tensor, tensor: torch.Tensor) -> bool:
+    now = _sample(tensor)
+    return now.shape == values.shape and torch.equal(now, values)
+
+
+def _sets_data(func: Any) -> bool:
+    return getattr(func, "__self__", None) is torch.Tensor.data
+
+
+def _frame() -> FrameType:
+    return sys._getframe(3)

@@ -1,0 +1,30 @@
+"""What a watch listens for beside the steps themselves: one ear a file, named here; scenes are kept of every step."""
+
+from sleuth.adapters.torch.watching.ear import Ear
+from sleuth.adapters.torch.watching.recorders.accumulations import Accumulations
+from sleuth.adapters.torch.watching.recorders.firing_units import Firing
+from sleuth.adapters.torch.watching.recorders.first_batches import Batches
+from sleuth.adapters.torch.watching.recorders.losses import Losses
+from sleuth.adapters.torch.watching.recorders.memory import ProcessMemory
+from sleuth.adapters.torch.watching.recorders.modes import LayerModes
+from sleuth.adapters.torch.watching.recorders.orphan_model import Bystanders
+from sleuth.adapters.torch.watching.recorders.predictions import Predicted
+from sleuth.adapters.torch.watching.recorders.repeated_inputs import Recurrences
+from sleuth.adapters.torch.watching.recorders.retained_graphs import Graphs
+from sleuth.adapters.torch.watching.recorders.synchronisations import Synchronisations
+from sleuth.adapters.torch.watching.recorders.validation import Validation
+
+EARS: tuple[type[Ear], ...] = (
+    Losses,
+    Predicted,
+    Validation,
+    Accumulations,
+    Batches,
+    Graphs,
+    ProcessMemory,
+    LayerModes,
+    Firing,
+    Recurrences,
+    Synchronisations,
+    Bystanders,
+)

@@ -1,0 +1,1 @@
+"""What several checks share when they weigh evidence. No check stands here."""

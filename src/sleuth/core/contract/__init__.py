@@ -1,0 +1,1 @@
+"""What sleuth and an adapter agree on: capabilities, guards, what is kept, scenes."""

@@ -1,0 +1,1 @@
+"""A run as it is kept and read back."""

@@ -1,0 +1,1 @@
+"""The same training or model twice: here and elsewhere, before and after."""

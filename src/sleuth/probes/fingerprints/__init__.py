@@ -1,0 +1,1 @@
+"""Fingerprints of samples: which are the same, and which nearly the same."""

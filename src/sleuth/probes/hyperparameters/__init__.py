@@ -1,0 +1,1 @@
+"""Trainings on a copy at other settings."""

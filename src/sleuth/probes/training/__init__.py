@@ -1,0 +1,1 @@
+"""A training on a copy, watched."""
