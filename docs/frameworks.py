@@ -20,7 +20,7 @@ INSTRUMENTS = (
     ("Shows", ("feature_maps", "filters")),
     ("Credits", ("gradcam",)),
     ("Attends", ("attention",)),
-    ("Overhears", ("activations", "dead_units")),
+    ("LayerValues", ("activations", "dead_units")),
     ("Profiles", ("profile",)),
     ("Steps", ("compare", "find_lr", "gradcheck", "gradients", "landscape", "overfit_batch", "weights")),
 )

@@ -127,7 +127,7 @@ def values_and_gradients_inside_are_overheard() -> None:
     with (
         Untouched(model),
         ADAPTER.bench(subject(model)) as bench,
-        ADAPTER.overheard(
+        ADAPTER.layer_values(
             bench,
             lambda path, whole: whole,
             lambda at, array: heard.update({at.path: np.array(values(array))}),
@@ -165,7 +165,7 @@ def attention_is_a_softmax_of_products() -> None:
 def what_is_kept_beside_the_weights_is_lent() -> None:
     model = cnn()
     with Untouched(model), ADAPTER.bench(subject(model)) as bench:
-        lent, optimiser = ADAPTER.lent(bench)
+        lent, optimiser = ADAPTER.model_and_optimiser(bench)
         assert lent is not model
         assert type(optimiser).__name__ == "Adam"
         assert set(ADAPTER.statistics(bench)) == {"norm.moving_mean", "norm.moving_variance"}

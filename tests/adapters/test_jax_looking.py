@@ -165,7 +165,7 @@ def test_values_and_gradients_inside_are_those_of_a_computation_by_hand(small) -
         bench.set_training(False)
         batch = take_apart((inputs, Y))
         plain = bench.gradients(batch)
-        with ADAPTER.overheard(bench, lambda path, usual: usual, hear, lambda h, a: gradients.update({h.path: np.asarray(a)})):
+        with ADAPTER.layer_values(bench, lambda path, usual: usual, hear, lambda h, a: gradients.update({h.path: np.asarray(a)})):
             again = bench.gradients(batch)
         assert plain.loss == again.loss
     if isinstance(model, nnx.Module):
@@ -187,13 +187,13 @@ def test_what_was_lent_and_changed_is_what_the_bench_goes_on_with() -> None:
     optimiser = nnx.Optimizer(model, optax.adam(1e-2), wrt=nnx.Param)
     with ADAPTER.bench(Subject(model, (IMAGES, Y), cross_entropy, optimiser)) as bench:
         bench.step(take_apart((IMAGES, Y)))
-        lent, its = ADAPTER.lent(bench)
+        lent, its = ADAPTER.model_and_optimiser(bench)
         assert lent is not model
         np.testing.assert_array_equal(lent.head.bias[...], bench.parameter("head.bias"))
-        lent, its = ADAPTER.lent(bench)
+        lent, its = ADAPTER.model_and_optimiser(bench)
         lent.head.bias[...] = jnp.full(10, 7.0)
         np.testing.assert_array_equal(bench.parameter("head.bias"), np.full(10, 7.0))
-        lent, its = ADAPTER.lent(bench)
+        lent, its = ADAPTER.model_and_optimiser(bench)
         assert int(its.opt_state[0].count[...]) == 1
     assert not np.any(np.asarray(model.head.bias[...]))
 
@@ -201,7 +201,7 @@ def test_what_was_lent_and_changed_is_what_the_bench_goes_on_with() -> None:
 def test_values_cannot_be_lent() -> None:
     with ADAPTER.bench(Subject(Sampled(), (IMAGES.transpose(0, 3, 1, 2), Y), cross_entropy, optax.adam(1e-3))) as bench:
         with pytest.raises(Unsupported, match="are values"):
-            ADAPTER.lent(bench)
+            ADAPTER.model_and_optimiser(bench)
         assert ADAPTER.statistics(bench) == {}
 
 

@@ -23,7 +23,7 @@ def test_values_inside_are_those_of_numpy() -> None:
 
     with (
         ADAPTER.bench(Subject(model, None, KIT.loss("cross-entropy"), 0.1)) as bench,
-        ADAPTER.overheard(bench, lambda path, leaf: True, keep),
+        ADAPTER.layer_values(bench, lambda path, leaf: True, keep),
     ):
         bench.gradients(take_apart((X, Y), None))
     first = X @ params["weight_0"].T + params["bias_0"]

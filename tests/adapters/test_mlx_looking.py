@@ -140,7 +140,7 @@ def test_values_and_gradients_inside_are_overheard(layers: nn.Module) -> None:
     with ADAPTER.bench(subject) as bench:
         batch = Parts(mx.array(x), mx.array(y), (mx.array(x), mx.array(y)))
         plain = {path: np.array(g) for path, g in bench.gradients(batch).by_path.items()}
-        with ADAPTER.overheard(bench, lambda path, plain: plain, heard(values), heard(gradients)):
+        with ADAPTER.layer_values(bench, lambda path, plain: plain, heard(values), heard(gradients)):
             listened = {path: np.array(g) for path, g in bench.gradients(batch).by_path.items()}
     hidden = x @ np.array(layers.layers[0].weight).T + np.array(layers.layers[0].bias)
     output = hidden @ np.array(layers.layers[1].weight).T + np.array(layers.layers[1].bias)
@@ -153,7 +153,7 @@ def test_values_and_gradients_inside_are_overheard(layers: nn.Module) -> None:
 def test_a_bench_lends_running_statistics(model: nn.Module, images: mx.array) -> None:
     subject = Subject(model, [(images, mx.zeros(5, mx.int32))], nn.losses.cross_entropy, optim.Adam(1e-3))
     with ADAPTER.bench(subject) as bench:
-        lent, optimiser = ADAPTER.lent(bench)
+        lent, optimiser = ADAPTER.model_and_optimiser(bench)
         assert lent is not model
         assert isinstance(optimiser, optim.Adam)
         assert set(ADAPTER.statistics(bench)) == {"norm.running_mean", "norm.running_var"}

@@ -141,7 +141,7 @@ def test_gradients_inside_are_those_that_backward_is_given(net: by_hand.Sequenti
 
     with (
         ADAPTER.bench(Subject(net, None, loss, 0.1)) as bench,
-        ADAPTER.overheard(bench, lambda path, leaf: True, lambda *_: None, keep),
+        ADAPTER.layer_values(bench, lambda path, leaf: True, lambda *_: None, keep),
     ):
         bench.gradients(batch)
     _, wanted = loss(net.forward(IMAGES), LABELS)

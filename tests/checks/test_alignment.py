@@ -8,10 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 import torch
-from sleuth.probes.learners.features import compact, tabulate
-from sleuth.probes.learners.learnability import Learnability
-from sleuth.probes.learners.simple_learners import Bank
-from sleuth.probes.learners.targets import encode
 from torch import nn
 from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset
 
@@ -26,6 +22,10 @@ from sleuth.probes.data.alignment import alignment
 from sleuth.probes.data.reading import reading
 from sleuth.probes.lab.examination import run_probe
 from sleuth.probes.lab.probe import Lab
+from sleuth.probes.learners.features import compact, tabulate
+from sleuth.probes.learners.learnability import Learnability
+from sleuth.probes.learners.simple_learners import Bank
+from sleuth.probes.learners.targets import encode
 from tests.material import cancer, diabetes, digit_images, digits, wine
 
 Pair = tuple[np.ndarray, np.ndarray]

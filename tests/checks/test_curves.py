@@ -6,7 +6,6 @@ from itertools import count
 import numpy as np
 import pytest
 import torch
-from sleuth.core.recording.jumps import Jumps
 from torch import nn
 from torch.nn import functional
 from torch.optim import lr_scheduler
@@ -14,6 +13,7 @@ from torch.optim import lr_scheduler
 from sleuth.checks import all_checks
 from sleuth.core.engine import Engine, Judgement
 from sleuth.core.observation import Call, Ending, Evaluation, Jump, Split, Step
+from sleuth.core.recording.jumps import Jumps
 from sleuth.core.settings import Configuration
 from tests.kits.torch_kit import TorchKit
 from tests.material import diabetes, digits

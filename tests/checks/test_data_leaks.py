@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 from sklearn import datasets
-from sleuth.probes.learners.single_column import class_error, number_error
 from torch import nn
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
@@ -25,6 +24,7 @@ from sleuth.probes.data.reading import reading
 from sleuth.probes.data.same_batch import feeding
 from sleuth.probes.lab.examination import run_probe
 from sleuth.probes.lab.probe import Lab, Probe
+from sleuth.probes.learners.single_column import class_error, number_error
 from tests.material import cancer, diabetes, digits, wine
 
 

@@ -40,11 +40,11 @@ def test_a_model_that_fills_in_missing_values_is_not_accused() -> None:
 class Attends(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.attention = nn.MultiheadAttention(8, 2, batch_first=True)
+        self.switch = nn.MultiheadAttention(8, 2, batch_first=True)
         self.head = nn.Linear(8, 10)
 
     def forward(self, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        return self.head(self.attention(x, x, x, attn_mask=mask)[0].mean(1))
+        return self.head(self.switch(x, x, x, attn_mask=mask)[0].mean(1))
 
 
 def test_an_additive_mask_of_minus_infinity_is_not_accused() -> None:

@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from sleuth.probes.learners.plain_learners import answers
-from sleuth.probes.learners.scoring import as_answers, task_of
 from torch import nn
 
 from sleuth import Subject
 from sleuth.core.trial import LongTraining
 from sleuth.probes.hyperparameters.long_training import _by_chance
+from sleuth.probes.learners.plain_learners import answers
+from sleuth.probes.learners.scoring import as_answers, task_of
 from tests.checks.trying import Outcome, attempt
 from tests.kits.torch_kit import TorchKit
 from tests.material import cancer, diabetes, digits

@@ -4,10 +4,10 @@ import json
 
 import numpy as np
 import pytest
-from sleuth.core.recording.facts import facts_of
 
 from sleuth.core.history import History
 from sleuth.core.observation import ArrayFacts, Batch, Evaluation, Settings, Split, Step
+from sleuth.core.recording.facts import facts_of
 from sleuth.core.statistics import Statistics
 from sleuth.core.trial import InitialLoss, Overfit, RangeTest
 from sleuth.views.facts import number, told

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from sleuth.adapters.torch.watching.reservoir import MOST_BATCHES, Basin, parts_of, size_of
+from sleuth.adapters.torch.watching.reservoir import MOST_BATCHES, Reservoir, parts_of, size_of
 from sleuth.adapters.torch.watching.watcher import Watcher
 from sleuth.core.contract.kept import Passed
 from tests.script.ways import plain, report_of, watched
@@ -60,16 +60,16 @@ def _alive_after_each_step(keeps: bool) -> list[list[int]]:
 @pytest.mark.parametrize("rows", [10, 3_000, 70_000])
 def test_what_is_kept_stays_within_its_bound_and_holds_some_of_the_end(rows: int) -> None:
     most = 16 << 20
-    basin, samples = Basin(most), torch.zeros(rows + 7, 16)
+    reservoir, samples = Reservoir(most), torch.zeros(rows + 7, 16)
     for step in range(500):
-        place = basin.wants()
+        place = reservoir.wants()
         if place is not None:
             parts = parts_of(samples[: rows + step % 7], None, first=place == 0)
-            basin.put(place, Passed(step, parts))
-        assert basin.bytes <= most
-    assert basin.bytes == sum(size_of(p.parts.raw) for p in basin.batches)
-    assert len(basin.batches) <= MOST_BATCHES
-    assert max(p.step for p in basin.batches) > 400
+            reservoir.put(place, Passed(step, parts))
+        assert reservoir.bytes <= most
+    assert reservoir.bytes == sum(size_of(p.parts.raw) for p in reservoir.batches)
+    assert len(reservoir.batches) <= MOST_BATCHES
+    assert max(p.step for p in reservoir.batches) > 400
 
 
 def test_a_single_sample_that_is_too_large_is_not_kept_nor_is_what_belongs_to_the_user() -> None:

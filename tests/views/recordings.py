@@ -1,10 +1,10 @@
 """Made-up recordings for charts: what they show is known in advance."""
 
 import numpy as np
-from sleuth.core.recording.remembered import Remembered
 
 from sleuth.core.history import History
 from sleuth.core.observation import Evaluation, Frame, Memory, Role, Split, Step, Units
+from sleuth.core.recording.remembered import Remembered
 from sleuth.core.statistics import COLUMNS, EXPONENT_BINS
 
 STEPS, SPIKE, BROKEN = 1200, 777, 1100

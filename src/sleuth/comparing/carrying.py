@@ -9,7 +9,7 @@ from sleuth.comparing.layout import Layout, Tensors, from_common, layouts, to_co
 from sleuth.comparing.matching import Match
 from sleuth.comparing.side import Side
 from sleuth.comparing.unit import Unit
-from sleuth.core.contract.adapter import Bench, Lends
+from sleuth.core.contract.adapter import Bench, CheckpointState
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ def _why_not(a: Unit, b: Unit) -> str | None:
 
 def read(side: Side, unit: Unit, bench: Bench | None = None) -> dict[str, np.ndarray]:
     bench = bench or side.bench
-    held = side.adapter.statistics(bench) if unit.statistics and isinstance(side.adapter, Lends) else {}
+    held = side.adapter.statistics(bench) if unit.statistics and isinstance(side.adapter, CheckpointState) else {}
     return {
         role: np.array(side.adapter.values(held[path]), np.float64) if role in unit.statistics else side.value(path, bench)
         for role, path in unit.tensors.items()
@@ -66,7 +66,7 @@ def _write(side: Side, unit: Unit, tensors: Mapping[str, np.ndarray]) -> None:
     for role, values in tensors.items():
         if role not in unit.statistics:
             side.write(unit.tensors[role], values)
-        elif isinstance(side.adapter, Lends):
+        elif isinstance(side.adapter, CheckpointState):
             side.adapter.write_statistic(side.bench, unit.tensors[role], values)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sleuth.comparing.side import Side
-from sleuth.core.contract.adapter import Bench, Overhears
+from sleuth.core.contract.adapter import Bench, LayerValues
 from sleuth.core.contract.workload import Heard
 from sleuth.core.observation import Failure, Frame, Role
 from sleuth.core.statistics import COLUMNS
@@ -53,12 +53,12 @@ class Value:
 
 def listen(side: Side, bench: Bench) -> list[Value]:
     """In the order of calls."""
-    if isinstance(side.adapter, Overhears):
+    if isinstance(side.adapter, LayerValues):
         return _values(side, side.adapter, bench)
     return _statistics(side, bench)
 
 
-def _values(side: Side, adapter: Overhears, bench: Bench) -> list[Value]:
+def _values(side: Side, adapter: LayerValues, bench: Bench) -> list[Value]:
     found: list[Value] = []
 
     def hear(heard: Heard, array: object) -> None:
@@ -68,7 +68,7 @@ def _values(side: Side, adapter: Overhears, bench: Bench) -> list[Value]:
 
     # What an attention is made of says less than what comes out of it, and is not called alike everywhere.
     whole = {layer.path for layer in side.architecture.layers if layer.family == "attention"}
-    with adapter.overheard(bench, lambda path, plain: plain or path in whole, hear):
+    with adapter.layer_values(bench, lambda path, plain: plain or path in whole, hear):
         bench.forward(side.batch.inputs)
     return found
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from sleuth.comparing.pieces import Piece, pieces_of
-from sleuth.core.contract.adapter import Adapter, Bench, Describes, Lends, Steps
+from sleuth.core.contract.adapter import Adapter, Bench, CheckpointState, Describes, Steps
 from sleuth.core.errors import Unsupported, UnusableInput
 from sleuth.core.observation import Architecture, Parameter, Settings
 from sleuth.core.runtime.tree import leaves, map_arrays
@@ -48,7 +48,7 @@ class Side:
     @property
     def keeps_statistics(self) -> bool:
         """Running statistics that nobody can carry over."""
-        return not isinstance(self.adapter, Lends) and any(x.family == "batchnorm" for x in self.architecture.layers)
+        return not isinstance(self.adapter, CheckpointState) and any(x.family == "batchnorm" for x in self.architecture.layers)
 
     @property
     def has_loss(self) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 from sleuth.comparing.pieces import part_of_attention
 from sleuth.comparing.side import Side
-from sleuth.core.contract.adapter import Lends
+from sleuth.core.contract.adapter import CheckpointState
 from sleuth.core.observation import Layer, Parameter
 
 NORMS = ("batchnorm", "norm")
@@ -115,7 +115,7 @@ def _recurrent_role(leaf: str) -> str:
 
 def _with_statistics(side: Side, units: list[Unit]) -> Iterator[Unit]:
     """Running means and variances, where the adapter lends them."""
-    held = side.adapter.statistics(side.bench) if isinstance(side.adapter, Lends) else {}
+    held = side.adapter.statistics(side.bench) if isinstance(side.adapter, CheckpointState) else {}
     for unit in units:
         own = {path: a for path, a in held.items() if re.split(r"[./](?=[^./]*$)", path)[0] == unit.path}
         roles = {ROLES.get(re.split(r"[./]", path)[-1], ""): path for path in own}

@@ -11,7 +11,7 @@ from sleuth.core.contract.workload import Heard
 from sleuth.core.errors import UnusableInput
 from sleuth.core.reading.activation import pinned_share
 from sleuth.core.statistics import Statistics, merge
-from sleuth.instruments.laboratory import Training, opened, overhearing
+from sleuth.instruments.laboratory import Training, opened, with_layer_values
 from sleuth.instruments.plain import plain
 from sleuth.instruments.result import Result
 from sleuth.probes.lab.probe import Lab
@@ -120,11 +120,11 @@ def activations(
             return usual or operations if patterns is None else any(fnmatchcase(path, p) for p in patterns)
 
         backward = training.has_loss and bool(lab.bench.paths())
-        adapter, gradient = overhearing(lab), notes.gradient if backward else None
+        adapter, gradient = with_layer_values(lab), notes.gradient if backward else None
         for place, batch in enumerate(lab.train.batches):
             lab.progress(f"Batch {place + 1} of {len(lab.train.batches)}")
             notes.begin(place == 0)
-            with adapter.overheard(lab.bench, wanted, notes.value, gradient, operations=operations):
+            with adapter.layer_values(lab.bench, wanted, notes.value, gradient, operations=operations):
                 if backward:
                     lab.bench.gradients(batch)
                 elif lab.subject.step is not None:

@@ -10,7 +10,7 @@ import numpy as np
 from sleuth.core.contract.workload import Heard
 from sleuth.core.errors import UnusableInput
 from sleuth.core.reading.activation import RECTIFIERS
-from sleuth.instruments.laboratory import MOST_BATCHES, Training, one_pass, opened, overhearing
+from sleuth.instruments.laboratory import MOST_BATCHES, Training, one_pass, opened, with_layer_values
 from sleuth.instruments.plain import plain
 from sleuth.instruments.result import Result
 from sleuth.probes.lab.probe import Lab
@@ -89,7 +89,7 @@ def dead_units(
     with opened(training, batches=0) as lab:
         counts = Counts(lab)
         lab.bench.set_training(False)
-        with overhearing(lab).overheard(lab.bench, lambda path, usual: usual, counts.value):
+        with with_layer_values(lab).layer_values(lab.bench, lambda path, usual: usual, counts.value):
             for place, batch in enumerate(islice(one_pass(lab), batches)):
                 lab.progress(f"Batch {place + 1}")
                 counts.begin()

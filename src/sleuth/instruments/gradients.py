@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from sleuth.adapters import adapter_for
-from sleuth.core.contract.adapter import Adapter, Describes, Overhears
+from sleuth.core.contract.adapter import Adapter, Describes, LayerValues
 from sleuth.core.errors import UnusableInput
 from sleuth.core.statistics import Statistics
 from sleuth.instruments.laboratory import Training, opened
@@ -92,7 +92,7 @@ def gradients(
     subject = training.subject
     if subject.train is None:
         adapter = adapter_for(subject.model)
-        if not isinstance(adapter, Overhears) or not isinstance(adapter, Describes):
+        if not isinstance(adapter, LayerValues) or not isinstance(adapter, Describes):
             raise UnusableInput(f"gradients of {adapter.name} need data: sleuth.gradients(model, data, loss=criterion).")
         shapes = {p.path: p.shape for p in adapter.architecture(subject).parameters}
         return _report(adapter, adapter.held_gradients(subject.model), shapes, None, large, small, ())

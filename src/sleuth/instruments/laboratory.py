@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sleuth.adapters import adapter_for
-from sleuth.core.contract.adapter import Overhears, Profiles, Steps
+from sleuth.core.contract.adapter import LayerValues, Profiles, Steps
 from sleuth.core.errors import Unsupported, UnusableInput
 from sleuth.core.subject import Parts, Subject, take_apart
 from sleuth.probes.lab.probe import Lab
@@ -80,8 +80,8 @@ def endless(lab: Lab) -> Iterator[Parts]:
             raise UnusableInput("data yielded no batch.")
 
 
-def overhearing(lab: Lab) -> Overhears:
-    if not isinstance(lab.adapter, Overhears):
+def with_layer_values(lab: Lab) -> LayerValues:
+    if not isinstance(lab.adapter, LayerValues):
         raise UnusableInput(f"inside models of {lab.adapter.name} nothing can be heard yet.")
     return lab.adapter
 

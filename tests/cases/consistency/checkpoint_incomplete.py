@@ -22,7 +22,7 @@ def healthy(kit: Kit) -> Subject:
 def _training(kit: Kit, whole: bool) -> Subject:
     checkpoints = {"torch": _state_dicts, "numpy": _arrays}
     if kit.name not in checkpoints:
-        raise CannotBuild("its model and optimiser cannot be handed to code that saves them (the capability Lends)")
+        raise CannotBuild("its model and optimiser cannot be handed to code that saves them (the capability CheckpointState)")
     model = kit.mlp(64, 32, 10)
     loader, loss = kit.loader(*digits()), kit.loss("cross-entropy")
     optimiser = kit.optimiser(model, "adam", lr=3e-3)

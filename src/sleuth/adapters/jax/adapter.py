@@ -8,10 +8,10 @@ import numpy as np
 
 from sleuth.adapters.jax import arrays, connection, describing, flow, state
 from sleuth.adapters.jax.bench import JaxBench, open_bench
-from sleuth.adapters.jax.checkpoint_state import JaxLends
+from sleuth.adapters.jax.checkpoint_state import JaxCheckpointState
 from sleuth.adapters.jax.forms import claimed
 from sleuth.adapters.jax.inspecting.inspecting import JaxInspects
-from sleuth.adapters.jax.layer_values import JaxOverhears
+from sleuth.adapters.jax.layer_values import JaxLayerValues
 from sleuth.adapters.jax.origin import find_origin
 from sleuth.adapters.jax.profiling.profiling import JaxProfiles
 from sleuth.adapters.jax.watching.capability import JaxWatches
@@ -24,8 +24,8 @@ from sleuth.core.trial import Connection, Flow
 
 class JaxAdapter(
     JaxInspects,
-    JaxLends,
-    JaxOverhears,
+    JaxCheckpointState,
+    JaxLayerValues,
     JaxProfiles,
     JaxWatches,
     Adapter,

@@ -12,7 +12,7 @@ from sleuth.adapters.jax import observing
 from sleuth.adapters.jax.connection import reached
 from sleuth.adapters.jax.failure import explain
 from sleuth.adapters.jax.forms import form_of
-from sleuth.adapters.jax.layer_values import Ear
+from sleuth.adapters.jax.layer_values import LayerListener
 from sleuth.adapters.jax.naming import step_usage
 from sleuth.adapters.jax.program import Program, Progress, one_number
 from sleuth.adapters.jax.running import Programs, as_array, joined, parted, precision
@@ -47,7 +47,7 @@ class JaxBench(Bench):
         self._has_modes = self.form.has_modes
         self.training = True
         self._gradients: Any = None
-        self.ear: Ear | None = None  # hears what is said inside the model
+        self.listener: LayerListener | None = None  # hears what is said inside the model
         self._lent: tuple[Any, Any] | None = None  # the model and optimiser that somebody may be changing
         self._traces: dict[Any, Trace] = {}
 
@@ -57,7 +57,7 @@ class JaxBench(Bench):
     def lend(self) -> tuple[Any, Any] | None:
         """The model and the optimiser as objects that can be changed in place, where the user has such."""
         self.take_back()
-        self._lent = self.form.lent(self.params, self.rest, self.subject.optimizer, self.stepper.state)
+        self._lent = self.form.model_and_optimiser(self.params, self.rest, self.subject.optimizer, self.stepper.state)
         return self._lent
 
     def take_back(self) -> None:
@@ -115,8 +115,8 @@ class JaxBench(Bench):
 
     def forward(self, inputs: Any) -> Any:
         self.take_back()
-        if self.ear is not None:
-            self.ear.listen(self, self._traced((inputs, None), alone=True), self.parted((inputs, None))[0], backward=False)
+        if self.listener is not None:
+            self.listener.listen(self, self._traced((inputs, None), alone=True), self.parted((inputs, None))[0], backward=False)
         arrays, static = self.parted(inputs)
         training = self.training
 
@@ -144,8 +144,8 @@ class JaxBench(Bench):
 
     def _run(self, name: str, function: Callable[..., Any], batch: Parts) -> Any:
         self.take_back()
-        if self.ear is not None:
-            self.ear.listen(self, self.trace(batch), self.arrays(batch), backward=name == "gradients")
+        if self.listener is not None:
+            self.listener.listen(self, self.trace(batch), self.arrays(batch), backward=name == "gradients")
         return self.programs.run(*self.asked(name, function, batch))
 
     def asked(self, name: str, function: Callable[..., Any], batch: Parts) -> tuple[Any, ...]:

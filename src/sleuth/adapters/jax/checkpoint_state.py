@@ -9,14 +9,14 @@ import numpy as np
 
 from sleuth.adapters.jax.bench import JaxBench
 from sleuth.adapters.jax.forms import is_inexact, path_of
-from sleuth.core.contract.adapter import Bench, Lends
+from sleuth.core.contract.adapter import Bench, CheckpointState
 from sleuth.core.errors import Unsupported
 
 VALUES = "weights and optimiser states of JAX are values: only an nnx.Module and its nnx.Optimizer can be changed in place"
 
 
-class JaxLends(Lends):
-    def lent(self, bench: Bench) -> tuple[Any, Any]:
+class JaxCheckpointState(CheckpointState):
+    def model_and_optimiser(self, bench: Bench) -> tuple[Any, Any]:
         found = _own(bench).lend()
         if found is None:
             raise Unsupported(VALUES)

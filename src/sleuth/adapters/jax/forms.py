@@ -55,7 +55,7 @@ class Form(ABC):
         """What could be learned, and is left out of `params`: path → array."""
 
     @abstractmethod
-    def lent(self, params: Any, rest: Any, optimiser: Any, state: Any) -> tuple[Any, Any] | None:
+    def model_and_optimiser(self, params: Any, rest: Any, optimiser: Any, state: Any) -> tuple[Any, Any] | None:
         """The model with these arrays and an optimiser with this state, where both are objects; None where they are values."""
 
     @abstractmethod

@@ -1,6 +1,6 @@
 """Values inside a model while a bench runs it: what layers and activations put out, and the gradients of the loss by that.
 
-Inside a compiled function nothing can be overheard, so what the bench was asked for is done once more, with the same weights and
+Inside a compiled function nothing can be heard, so what the bench was asked for is done once more, with the same weights and
 the same random numbers, by a function that returns what was said inside it."""
 
 from collections import Counter
@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from sleuth.adapters.jax.describing import layer_settings
 from sleuth.adapters.jax.pass_listener import Spoken, listened
 from sleuth.adapters.jax.words import ACTIVATIONS, PRIMITIVES, WHOLE, family_of
-from sleuth.core.contract.adapter import Bench, Overhears
+from sleuth.core.contract.adapter import Bench, LayerValues
 from sleuth.core.contract.workload import Hear, Heard, Wanted
 from sleuth.core.errors import Unsupported, UnusableInput
 
@@ -25,26 +25,26 @@ if TYPE_CHECKING:
 NONE_HELD = "JAX keeps no gradients in a model: give data, sleuth.gradients(model, data, loss=criterion)."
 
 
-class JaxOverhears(Overhears):
+class JaxLayerValues(LayerValues):
     def held_gradients(self, model: Any) -> Mapping[str, Any]:
         raise UnusableInput(NONE_HELD)
 
     @contextmanager
-    def overheard(
+    def layer_values(
         self, bench: Bench, wanted: Wanted, value: Hear, gradient: Hear | None = None, *, operations: bool = False
     ) -> Iterator[None]:
         from sleuth.adapters.jax.bench import JaxBench
 
         if not isinstance(bench, JaxBench):
             raise Unsupported("this bench does not hold a model of JAX")
-        bench.ear = Ear(wanted, value, gradient, operations)
+        bench.listener = LayerListener(wanted, value, gradient, operations)
         try:
             yield
         finally:
-            bench.ear = None
+            bench.listener = None
 
 
-class Ear:
+class LayerListener:
     def __init__(self, wanted: Wanted, value: Hear, gradient: Hear | None, operations: bool) -> None:
         self._wanted, self._value, self._gradient, self._operations = wanted, value, gradient, operations
 

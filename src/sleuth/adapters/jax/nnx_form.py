@@ -59,7 +59,7 @@ class NnxForm(Form):
         _, _, others, _ = self._nnx.split(self._model, self._trained, self._nnx.Param, ...)
         return {path_of(keys): leaf for keys, leaf in jax.tree_util.tree_flatten_with_path(others)[0]}
 
-    def lent(self, params: Any, rest: Any, optimiser: Any, state: Any) -> tuple[Any, Any] | None:
+    def model_and_optimiser(self, params: Any, rest: Any, optimiser: Any, state: Any) -> tuple[Any, Any] | None:
         if optimiser is not None and not isinstance(optimiser, self._nnx.Optimizer):
             return None
         model = self.build(params, rest, training=True)

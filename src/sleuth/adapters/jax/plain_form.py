@@ -58,7 +58,7 @@ class TreeForm(Form):
     def frozen(self) -> dict[str, Any]:
         return {}
 
-    def lent(self, params: Any, rest: Any, optimiser: Any, state: Any) -> tuple[Any, Any] | None:
+    def model_and_optimiser(self, params: Any, rest: Any, optimiser: Any, state: Any) -> tuple[Any, Any] | None:
         return None
 
     def taken_back(self, model: Any, optimiser: Any, rest: Any, state: Any) -> tuple[Any, Any, Any]:

@@ -9,10 +9,10 @@ import numpy as np
 
 from sleuth.adapters.keras import backend, crash, data_sources, describing, flow, state
 from sleuth.adapters.keras.bench import held_by, open_bench
-from sleuth.adapters.keras.checkpoint_state import KerasLends
+from sleuth.adapters.keras.checkpoint_state import KerasCheckpointState
 from sleuth.adapters.keras.costs import KerasProfiles
 from sleuth.adapters.keras.inspecting.inspecting import KerasInspects
-from sleuth.adapters.keras.layer_values import KerasOverhears
+from sleuth.adapters.keras.layer_values import KerasLayerValues
 from sleuth.adapters.keras.watching.discovery import KerasDiscovery
 from sleuth.adapters.keras.watching.watching import KerasWatching
 from sleuth.core.contract.adapter import (
@@ -41,8 +41,8 @@ from sleuth.core.trial import Connection, Flow
 
 class KerasAdapter(
     KerasInspects,
-    KerasLends,
-    KerasOverhears,
+    KerasCheckpointState,
+    KerasLayerValues,
     KerasProfiles,
     Adapter,
     Describes,

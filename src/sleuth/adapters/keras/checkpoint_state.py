@@ -8,11 +8,11 @@ import numpy as np
 from sleuth.adapters.keras import backend
 from sleuth.adapters.keras.bench import KerasBench, held_by
 from sleuth.adapters.keras.model_parts import variables
-from sleuth.core.contract.adapter import Bench, Lends
+from sleuth.core.contract.adapter import Bench, CheckpointState
 
 
-class KerasLends(Lends):
-    def lent(self, bench: Bench) -> tuple[Any, Any]:
+class KerasCheckpointState(CheckpointState):
+    def model_and_optimiser(self, bench: Bench) -> tuple[Any, Any]:
         held = held_by(bench)
         return held.model, held.optimiser if held.has_users_optimiser else None
 

@@ -16,18 +16,18 @@ from sleuth.adapters.keras.families import ACTIVATIONS, family_of, fused
 from sleuth.adapters.keras.model_parts import inner, layers, trainable
 from sleuth.adapters.keras.pass_listener import CLOSED
 from sleuth.adapters.keras.patches import replaced
-from sleuth.core.contract.adapter import Bench, Overhears
+from sleuth.core.contract.adapter import Bench, LayerValues
 from sleuth.core.contract.workload import Hear, Heard, Wanted
 from sleuth.core.runtime.tree import leaves, map_arrays
 
 
-class KerasOverhears(Overhears):
+class KerasLayerValues(LayerValues):
     def held_gradients(self, model: Any) -> Mapping[str, Any]:
         """On torch those that the last step has left; on jax gradients are values that nobody keeps."""
         return {held.path: getattr(held.variable.value, "grad", None) for held in trainable(model)}
 
     @contextmanager
-    def overheard(
+    def layer_values(
         self, bench: Bench, wanted: Wanted, value: Hear, gradient: Hear | None = None, *, operations: bool = False
     ) -> Iterator[None]:
         held = held_by(bench)

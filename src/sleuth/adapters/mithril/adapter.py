@@ -10,7 +10,7 @@ from sleuth.adapters.mithril import arrays, describing, tracing
 from sleuth.adapters.mithril.bench import MithrilBench, open_bench
 from sleuth.adapters.mithril.given_model import Given, is_model, resolve
 from sleuth.adapters.mithril.inspecting import MithrilInspects
-from sleuth.adapters.mithril.layer_values import MithrilOverhears
+from sleuth.adapters.mithril.layer_values import MithrilLayerValues
 from sleuth.adapters.mithril.watching.watching import MithrilWatching
 from sleuth.core.contract.adapter import Adapter, Bench, Describes, Steps, Substitutes, Traces, Watches, Watching
 from sleuth.core.contract.guard import Guard
@@ -21,7 +21,7 @@ from sleuth.core.subject import Parts, Subject
 from sleuth.core.trial import Connection, Flow
 
 
-class MithrilAdapter(MithrilInspects, MithrilOverhears, Adapter, Describes, Steps, Substitutes, Traces, Watches):
+class MithrilAdapter(MithrilInspects, MithrilLayerValues, Adapter, Describes, Steps, Substitutes, Traces, Watches):
     name = "mithril"
 
     def claims(self, thing: Any) -> bool:

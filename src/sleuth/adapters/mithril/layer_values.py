@@ -10,7 +10,7 @@ from sleuth.adapters.mithril.given_model import resolve
 from sleuth.adapters.mithril.graph_walk import Walk, walk
 from sleuth.adapters.mithril.inspecting import visited
 from sleuth.adapters.mithril.key_roles import feed_inputs, wire
-from sleuth.core.contract.adapter import Bench, Overhears, Routes
+from sleuth.core.contract.adapter import Bench, LayerValues, Routes
 from sleuth.core.contract.inspection import Node, Route
 from sleuth.core.contract.workload import Hear, Heard, Wanted
 from sleuth.core.errors import Unsupported, UnusableInput
@@ -18,12 +18,12 @@ from sleuth.core.runtime.randomness import random_preserved
 from sleuth.core.subject import Subject
 
 
-class MithrilOverhears(Overhears, Routes):
+class MithrilLayerValues(LayerValues, Routes):
     def held_gradients(self, model: Any) -> Mapping[str, Any]:
         return {}  # evaluate() returns them, and keeps none
 
     @contextmanager
-    def overheard(
+    def layer_values(
         self, bench: Bench, wanted: Wanted, value: Hear, gradient: Hear | None = None, *, operations: bool = False
     ) -> Iterator[None]:
         """Each pass is computed once more, function by function. Gradients inside evaluate() does not hand out."""

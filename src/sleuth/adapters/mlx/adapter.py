@@ -10,11 +10,11 @@ import numpy as np
 
 from sleuth.adapters.mlx import arrays, describing, state, tracing
 from sleuth.adapters.mlx.bench import open_bench, own_bench
-from sleuth.adapters.mlx.checkpoint_state import MlxLends
+from sleuth.adapters.mlx.checkpoint_state import MlxCheckpointState
 from sleuth.adapters.mlx.costs import MlxProfiles
 from sleuth.adapters.mlx.failure import crash
 from sleuth.adapters.mlx.inspecting.inspecting import MlxInspects
-from sleuth.adapters.mlx.layer_values import MlxOverhears
+from sleuth.adapters.mlx.layer_values import MlxLayerValues
 from sleuth.adapters.mlx.watching.discovery import MlxDiscovery
 from sleuth.adapters.mlx.watching.watching import MlxWatching
 from sleuth.core.contract.adapter import (
@@ -48,8 +48,8 @@ class MlxAdapter(
     Discovers,
     Explains,
     MlxInspects,
-    MlxLends,
-    MlxOverhears,
+    MlxCheckpointState,
+    MlxLayerValues,
     MlxProfiles,
 ):
     name = "mlx"

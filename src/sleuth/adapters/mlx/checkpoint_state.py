@@ -9,11 +9,11 @@ from mlx.utils import tree_unflatten
 from sleuth.adapters.mlx.arrays import converted
 from sleuth.adapters.mlx.bench import own_bench
 from sleuth.adapters.mlx.model_parts import is_buffer, parameters
-from sleuth.core.contract.adapter import Bench, Lends
+from sleuth.core.contract.adapter import Bench, CheckpointState
 
 
-class MlxLends(Lends):
-    def lent(self, bench: Bench) -> tuple[Any, Any]:
+class MlxCheckpointState(CheckpointState):
+    def model_and_optimiser(self, bench: Bench) -> tuple[Any, Any]:
         held = own_bench(bench)
         return held.model, held.optimiser if held.has_users_optimiser else None
 

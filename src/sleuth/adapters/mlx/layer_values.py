@@ -14,7 +14,7 @@ from sleuth.adapters.mlx.inspecting.layer_calls import Visitor
 from sleuth.adapters.mlx.kinds import activation_of, children
 from sleuth.adapters.mlx.operations import Operation, Operations
 from sleuth.adapters.mlx.pass_listener import MX_FUNCTIONS, NN_FUNCTIONS
-from sleuth.core.contract.adapter import Bench, Overhears
+from sleuth.core.contract.adapter import Bench, LayerValues
 from sleuth.core.contract.workload import Hear, Heard, Wanted
 from sleuth.core.errors import UnusableInput
 from sleuth.core.runtime.tree import leaves, map_arrays
@@ -22,7 +22,7 @@ from sleuth.core.runtime.tree import leaves, map_arrays
 ACTIVATIONS = {**MX_FUNCTIONS, **NN_FUNCTIONS}
 
 
-class MlxOverhears(Overhears):
+class MlxLayerValues(LayerValues):
     def held_gradients(self, model: Any) -> Mapping[str, Any]:
         raise UnusableInput(
             "a model of MLX keeps no gradients, nn.value_and_grad returns them: give data and a loss, "
@@ -30,7 +30,7 @@ class MlxOverhears(Overhears):
         )
 
     @contextmanager
-    def overheard(
+    def layer_values(
         self, bench: Bench, wanted: Wanted, value: Hear, gradient: Hear | None = None, *, operations: bool = False
     ) -> Iterator[None]:
         held = own_bench(bench)

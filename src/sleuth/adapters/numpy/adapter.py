@@ -9,10 +9,10 @@ import numpy as np
 from sleuth import kernel
 from sleuth.adapters.numpy import describing, dissecting, flow, forms, state
 from sleuth.adapters.numpy.bench import NumpyBench, open_bench
-from sleuth.adapters.numpy.checkpoint_state import NumpyLends
+from sleuth.adapters.numpy.checkpoint_state import NumpyCheckpointState
 from sleuth.adapters.numpy.costs import NumpyProfiles
 from sleuth.adapters.numpy.inspecting.inspecting import NumpyInspects
-from sleuth.adapters.numpy.layer_values import NumpyOverhears
+from sleuth.adapters.numpy.layer_values import NumpyLayerValues
 from sleuth.adapters.numpy.watching.watching import NumpyWatching
 from sleuth.core.contract.adapter import (
     Adapter,
@@ -38,8 +38,8 @@ FRAMEWORKS = {"torch", "jax", "flax", "equinox", "haiku", "keras", "tensorflow",
 
 
 class NumpyAdapter(
-    NumpyLends,
-    NumpyOverhears,
+    NumpyCheckpointState,
+    NumpyLayerValues,
     NumpyProfiles,
     NumpyInspects,
     Adapter,

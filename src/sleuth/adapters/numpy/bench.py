@@ -21,7 +21,7 @@ from sleuth.adapters.numpy.losses import Call, one_number, own_loss
 from sleuth.adapters.numpy.model_parts import Parameters, layers
 from sleuth.adapters.numpy.origin import find_origin
 from sleuth.adapters.numpy.pass_listener import Listener, is_array
-from sleuth.adapters.numpy.state import Memento, has_views, put_back, reach, remember
+from sleuth.adapters.numpy.state import Snapshot, has_views, put_back, reach, remember
 from sleuth.adapters.numpy.stepping import Stepper
 from sleuth.core.contract.adapter import Bench, Gradients
 from sleuth.core.errors import Unsupported
@@ -108,10 +108,10 @@ class NumpyBench(Bench):
             raise Unsupported("parameters() gives copies: give the arrays that the model computes with")
         self.parameter(path)[...] = values
 
-    def snapshot(self) -> Memento:
+    def snapshot(self) -> Snapshot:
         return remember(self.model, self._given, self._optimiser, self._stepper)
 
-    def restore(self, snapshot: Memento) -> None:
+    def restore(self, snapshot: Snapshot) -> None:
         put_back(snapshot)
 
     def set_training(self, on: bool) -> None:

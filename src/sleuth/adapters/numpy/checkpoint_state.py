@@ -7,15 +7,15 @@ import numpy as np
 
 from sleuth.adapters.numpy.bench import NumpyBench
 from sleuth.adapters.numpy.model_parts import Parameters, layers
-from sleuth.core.contract.adapter import Bench, Lends
+from sleuth.core.contract.adapter import Bench, CheckpointState
 from sleuth.core.errors import Unsupported
 
 # An array that is no parameter may be a cache; only these names say that it is kept from step to step.
 NAMES = ("running_mean", "running_var", "moving_mean", "moving_var", "moving_variance", "running_variance")
 
 
-class NumpyLends(Lends):
-    def lent(self, bench: Bench) -> tuple[Any, Any]:
+class NumpyCheckpointState(CheckpointState):
+    def model_and_optimiser(self, bench: Bench) -> tuple[Any, Any]:
         held = _own(bench)
         return held.model, held._optimiser
 

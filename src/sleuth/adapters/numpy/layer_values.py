@@ -7,17 +7,17 @@ from typing import Any
 
 from sleuth.adapters.numpy.bench import NumpyBench
 from sleuth.adapters.numpy.pass_listener import Listener
-from sleuth.core.contract.adapter import Bench, Overhears
+from sleuth.core.contract.adapter import Bench, LayerValues
 from sleuth.core.contract.workload import Hear, Heard, Wanted
 from sleuth.core.errors import Unsupported
 
 
-class NumpyOverhears(Overhears):
+class NumpyLayerValues(LayerValues):
     def held_gradients(self, model: Any) -> Mapping[str, Any]:
         return {}  # hand-written code keeps its gradients where it likes
 
     @contextmanager
-    def overheard(
+    def layer_values(
         self, bench: Bench, wanted: Wanted, value: Hear, gradient: Hear | None = None, *, operations: bool = False
     ) -> Iterator[None]:
         """Told when it closes, in the order of calls. The gradient by a layer's output is what its backward is given: a network

@@ -21,7 +21,7 @@ def preserved(subject: Subject) -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class Memento:
+class Snapshot:
     """Identities stay: objects get their attributes back, arrays their values in place."""
 
     arrays: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list)
@@ -32,8 +32,8 @@ class Memento:
     numpy: Any = None
 
 
-def remember(*things: Any) -> Memento:
-    kept = Memento(python=random.getstate(), numpy=np.random.get_state())
+def remember(*things: Any) -> Snapshot:
+    kept = Snapshot(python=random.getstate(), numpy=np.random.get_state())
     for thing in reach(*things):
         if isinstance(thing, GENERATORS):
             kept.generators.append((thing, state_of(thing)))
@@ -46,7 +46,7 @@ def remember(*things: Any) -> Memento:
     return kept
 
 
-def put_back(kept: Memento) -> None:
+def put_back(kept: Snapshot) -> None:
     for thing, attributes in kept.attributes:
         thing.__dict__.clear()
         thing.__dict__.update(attributes)

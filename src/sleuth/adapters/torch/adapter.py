@@ -10,11 +10,11 @@ import torch
 from sleuth.adapters.torch import architecture, cuts, data_sources, flow, loader_workers, measuring, replay, state
 from sleuth.adapters.torch.arrays import to_numpy
 from sleuth.adapters.torch.bench import TorchBench, open_bench
-from sleuth.adapters.torch.checkpoint_state import TorchLends
+from sleuth.adapters.torch.checkpoint_state import TorchCheckpointState
 from sleuth.adapters.torch.costs.costs import TorchProfiles
 from sleuth.adapters.torch.failures.crash import Known, explain_crash
 from sleuth.adapters.torch.inspecting.inspecting import TorchInspects
-from sleuth.adapters.torch.layer_values import TorchOverhears
+from sleuth.adapters.torch.layer_values import TorchLayerValues
 from sleuth.adapters.torch.substitution import answers_changed
 from sleuth.adapters.torch.watching.discovery import Discovery
 from sleuth.adapters.torch.watching.watching import TorchWatching
@@ -48,8 +48,8 @@ from sleuth.core.trial import Connection, Flow
 
 class TorchAdapter(
     TorchInspects,
-    TorchLends,
-    TorchOverhears,
+    TorchCheckpointState,
+    TorchLayerValues,
     TorchProfiles,
     Adapter,
     Describes,

@@ -7,12 +7,12 @@ import numpy as np
 import torch
 
 from sleuth.adapters.torch.bench import TorchBench
-from sleuth.core.contract.adapter import Bench, Lends
+from sleuth.core.contract.adapter import Bench, CheckpointState
 from sleuth.core.errors import Unsupported
 
 
-class TorchLends(Lends):
-    def lent(self, bench: Bench) -> tuple[Any, Any]:
+class TorchCheckpointState(CheckpointState):
+    def model_and_optimiser(self, bench: Bench) -> tuple[Any, Any]:
         held = _torch(bench)
         return held.model, held.optimiser if held.has_users_optimiser else None
 

@@ -12,18 +12,18 @@ from torch.overrides import TorchFunctionMode
 from sleuth.adapters.torch.architecture import ACTIVATIONS, family_of
 from sleuth.adapters.torch.bench import TorchBench
 from sleuth.adapters.torch.pass_listener import FUNCTIONAL_ACTIVATIONS, is_tensor, name_of
-from sleuth.core.contract.adapter import Bench, Overhears
+from sleuth.core.contract.adapter import Bench, LayerValues
 from sleuth.core.contract.workload import Hear, Heard, Wanted
 from sleuth.core.errors import Unsupported
 from sleuth.core.runtime.tree import leaves
 
 
-class TorchOverhears(Overhears):
+class TorchLayerValues(LayerValues):
     def held_gradients(self, model: Any) -> Mapping[str, Any]:
         return {name: p.grad for name, p in model.named_parameters() if p.requires_grad}
 
     @contextmanager
-    def overheard(
+    def layer_values(
         self, bench: Bench, wanted: Wanted, value: Hear, gradient: Hear | None = None, *, operations: bool = False
     ) -> Iterator[None]:
         if not isinstance(bench, TorchBench):

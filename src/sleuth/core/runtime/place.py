@@ -11,7 +11,7 @@ from types import FrameType, TracebackType
 
 from sleuth.core.location import Location, locate
 
-SLEUTH = str(Path(__file__).parents[1]) + os.sep
+SLEUTH = str(Path(__file__).parents[2]) + os.sep
 LIBRARIES = tuple(sysconfig.get_paths()[key] for key in ("purelib", "platlib", "stdlib"))
 
 # While a line of the user's is done again by us: which one.

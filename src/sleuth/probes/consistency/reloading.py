@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from sleuth.core.contract.adapter import Bench, Lends, Steps
+from sleuth.core.contract.adapter import Bench, CheckpointState, Steps
 from sleuth.core.errors import Unsupported
 from sleuth.core.observation import Observation
 from sleuth.core.runtime.tree import leaves
@@ -23,7 +23,7 @@ def reloading(lab: Lab) -> Iterator[Observation]:
     if lab.subject.checkpoint is None:
         raise Unsupported(NONE)
     adapter = lab.adapter
-    if not isinstance(adapter, Steps) or not isinstance(adapter, Lends):
+    if not isinstance(adapter, Steps) or not isinstance(adapter, CheckpointState):
         raise Unsupported(f"models and optimisers of {adapter.name} cannot be handed to code that saves them yet")
     save, load = lab.subject.checkpoint
     with adapter.preserve(lab.subject), adapter.bench(lab.subject) as one, adapter.bench(lab.subject) as other:
@@ -35,8 +35,8 @@ def reloading(lab: Lab) -> Iterator[Observation]:
             one.step(_batch(lab, step))
         try:
             # By reference it would go on changing with the training; who writes a file has a copy.
-            saved = _kept(save(*adapter.lent(one)))
-            load(saved, *adapter.lent(other))
+            saved = _kept(save(*adapter.model_and_optimiser(one)))
+            load(saved, *adapter.model_and_optimiser(other))
         except Unsupported:
             raise
         except Exception as error:
@@ -52,7 +52,7 @@ def _kept(saved: Any) -> Any:
         return saved
 
 
-def _compared(lab: Lab, adapter: Lends, one: Bench, other: Bench) -> Reload:
+def _compared(lab: Lab, adapter: CheckpointState, one: Bench, other: Bench) -> Reload:
     weights = tuple(
         p for p in one.paths() if not np.array_equal(_values(lab, one.parameter(p)), _values(lab, other.parameter(p)))
     )

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sleuth.core.contract.adapter import Overhears
+from sleuth.core.contract.adapter import LayerValues
 from sleuth.core.contract.workload import Heard
 from sleuth.core.errors import Unsupported
 from sleuth.core.observation import Observation
@@ -54,7 +54,7 @@ def growing(lab: Lab) -> Iterator[Observation]:
 
 
 def _grown(lab: Lab) -> dict[str, Any]:
-    if not isinstance(lab.adapter, Overhears):
+    if not isinstance(lab.adapter, LayerValues):
         raise Unsupported(f"inside models of {lab.adapter.name} nothing can be heard yet")
     heard: dict[str, Prefix] = {}
     values: dict[str, list[np.ndarray]] = {}
@@ -69,7 +69,7 @@ def _grown(lab: Lab) -> dict[str, Any]:
         values.setdefault(what.path, []).append(numbers)
 
     failed, used = None, []
-    with lab.adapter.overheard(lab.bench, lambda path, usual: usual, value):
+    with lab.adapter.layer_values(lab.bench, lambda path, usual: usual, value):
         for batch in lab.train.batches:
             try:
                 lab.bench.forward(batch.inputs)

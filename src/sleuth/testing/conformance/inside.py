@@ -4,7 +4,7 @@ from itertools import repeat
 
 import numpy as np
 
-from sleuth.core.contract.adapter import Adapter, Lends, Overhears, Profiles
+from sleuth.core.contract.adapter import Adapter, CheckpointState, LayerValues, Profiles
 from sleuth.core.contract.workload import Heard
 from sleuth.core.errors import Unsupported
 from sleuth.core.subject import Subject
@@ -28,7 +28,7 @@ from sleuth.testing.kit import CannotBuild, Kit
 WARM_UP, MEASURED = 1, 3
 
 
-@rule(Overhears)
+@rule(LayerValues)
 def values_and_gradients_inside_are_those_of_numpy(adapter: Adapter, kit: Kit) -> None:
     network = known_network(kit)
     values: list[tuple[Heard, np.ndarray]] = []
@@ -37,7 +37,7 @@ def values_and_gradients_inside_are_those_of_numpy(adapter: Adapter, kit: Kit) -
         bench.set_training(True)
         batch = first_batch(network.subject)
         before = weights(adapter, bench)
-        with adapter.overheard(  # type: ignore[attr-defined]
+        with adapter.layer_values(  # type: ignore[attr-defined]
             bench,
             lambda path, usual: usual,
             lambda heard, array: values.append((heard, np.array(adapter.values(array)))),
@@ -54,17 +54,17 @@ def values_and_gradients_inside_are_those_of_numpy(adapter: Adapter, kit: Kit) -
     assert all(close(array, network.back_to_hidden) for array in back)
 
 
-@rule(Overhears)
+@rule(LayerValues)
 def only_what_is_wanted_is_heard(adapter: Adapter, kit: Kit) -> None:
     heard: list[str] = []
     with benched(adapter, kit) as (bench, batch):
         wanted = lambda path, usual: False  # noqa: E731
-        with adapter.overheard(bench, wanted, lambda at, _: heard.append(at.path)):  # type: ignore[attr-defined]
+        with adapter.layer_values(bench, wanted, lambda at, _: heard.append(at.path)):  # type: ignore[attr-defined]
             bench.loss(batch)
     assert not heard
 
 
-@rule(Lends)
+@rule(CheckpointState)
 def running_statistics_are_lent_and_written(adapter: Adapter, kit: Kit) -> None:
     try:
         model = kit.sequential(kit.linear(FEATURES, HIDDEN), kit.layer("batchnorm", HIDDEN), kit.linear(HIDDEN, CLASSES))

@@ -146,7 +146,7 @@ def _speak_up(listener: Listener, loss: Any) -> None:
         listener.speak_up()
 
 
-def _quietly(function: Callable[..., None]) -> Callable[..., None]:
+def _contained(function: Callable[..., None]) -> Callable[..., None]:
     """Nothing of ours may come into the user's way; what went wrong is said by whoever misses the values."""
 
     @functools.wraps(function)
@@ -164,7 +164,7 @@ def _quietly(function: Callable[..., None]) -> Callable[..., None]:
     return call
 
 
-@_quietly
+@_contained
 def _heard_gradient(listener: Any, args: tuple[Any, ...], argnums: Any, loss: Any, gradients: Any, taken: Any = None) -> None:
     traced = isinstance(loss, jax.core.Tracer)
     if HEARING.collector is None and traced:
@@ -200,7 +200,7 @@ def _heard_inside(listener: Any, inside: Inside, args: tuple[Any, ...], argnums:
         collector.inside(told)
 
 
-@_quietly
+@_contained
 def _heard_update(listener: Any, params: Any, after: Any) -> None:
     lane, before, _ = lane_of(params)
     changed = lane_of(after)[1]

@@ -15,7 +15,7 @@ from sleuth.adapters.keras.sides import assign
 from sleuth.adapters.keras.state import Randomness
 from sleuth.adapters.keras.watching.asked_inputs import around_test_function
 from sleuth.adapters.keras.watching.data_feeding import Fed, rows_of
-from sleuth.adapters.keras.watching.reservoir import Basin, parts_of
+from sleuth.adapters.keras.watching.reservoir import Reservoir, parts_of
 from sleuth.core.contract.kept import Group, Kept, Passed
 from sleuth.core.subject import Subject
 
@@ -39,7 +39,7 @@ class Keeper:
         self._learning: list[bool] = []  # of the model and each of its layers: could it be trained then?
         self._optimiser: Any = None
         self._is_small = True
-        self._train = Basin(MOST_BYTES)
+        self._train = Reservoir(MOST_BYTES)
         self._asked: dict[Any, _Asked] = {}
         self._available: int | None = None
         self._first_is_whole = False
@@ -78,11 +78,11 @@ class Keeper:
             return
         mine = self._asked.setdefault(key, _Asked(self._fed.is_validation_of(self._model)))
         mine.count(self._step(), rows_of(data))
-        place = mine.basin.wants()
+        place = mine.reservoir.wants()
         x, y, _ = keras.utils.unpack_x_y_sample_weight(data)
         parts = None if place is None else parts_of(x, y, first=place == 0)
         if place is not None and parts is not None:
-            mine.basin.put(place, Passed(self._step(), parts))
+            mine.reservoir.put(place, Passed(self._step(), parts))
 
     @contextmanager
     def listening(self) -> Iterator[None]:
@@ -111,7 +111,7 @@ class Keeper:
         train = self._train.batches
         if not train:
             return None
-        groups = [Group(a.basin.batches, a.samples, declared=a.declared) for a in self._asked.values() if a.basin.batches]
+        groups = [Group(a.reservoir.batches, a.samples, declared=a.declared) for a in self._asked.values() if a.reservoir.batches]
         forbidden = "" if self._is_small else TOO_LARGE
         subject = None if forbidden else self._as_at_first()
         reason = self._obstacle(subject, train[0])
@@ -170,7 +170,7 @@ class _Asked:
 
     def __init__(self, declared: bool) -> None:
         self.declared = declared
-        self.basin = Basin(BYTES_A_GROUP)
+        self.reservoir = Reservoir(BYTES_A_GROUP)
         self.samples = 0
         self._counted, self._at = 0, -1
 

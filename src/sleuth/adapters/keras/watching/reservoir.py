@@ -18,7 +18,7 @@ MOST_BATCH_BYTES = 1 << 20
 MOST_FIRST_BYTES = 8 << 20
 
 
-class Basin:
+class Reservoir:
     def __init__(self, most_bytes: int) -> None:
         self.batches: list[Passed] = []
         self._bytes, self._most_bytes = 0, most_bytes

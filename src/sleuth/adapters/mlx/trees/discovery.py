@@ -54,11 +54,11 @@ class TreeDiscovery(patches.Listener):
 
     def hear_gradient(self, taken: patches.Differentiated, value: Any, gradients: Any) -> None:
         if taken.model is None:
-            self._quietly(lambda: self._candidates.gradient(value, gradients))
+            self._contained(lambda: self._candidates.gradient(value, gradients))
 
     def hear_step_begin(self, optimiser: Optimizer, target: Any, gradients: Any) -> None:
         if isinstance(target, dict | list | tuple):
-            self._quietly(lambda: self._candidates.stepped(optimiser, gradients))
+            self._contained(lambda: self._candidates.stepped(optimiser, gradients))
 
     def hear_compiled_begin(self, step: patches.Compiled, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if step.model is None:
@@ -73,9 +73,9 @@ class TreeDiscovery(patches.Listener):
     def hear_compiled(self, step: patches.Compiled, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         if step.model is None:
             code, loss = step.reading.code, compiled_loss(step, result)
-            self._quietly(lambda: self._candidates.compiled(code, _weights(step, args, kwargs), result, loss))
+            self._contained(lambda: self._candidates.compiled(code, _weights(step, args, kwargs), result, loss))
 
-    def _quietly(self, act: Callable[[], None]) -> None:
+    def _contained(self, act: Callable[[], None]) -> None:
         try:
             if self.trouble is None and os.getpid() == self._process:
                 act()
@@ -83,7 +83,7 @@ class TreeDiscovery(patches.Listener):
             self.trouble = f"{type(error).__name__}: {error}"
 
     def _meet(self, code: Any, weights: Any, found: Callable[[], Tree | None], tell: Callable[[patches.Listener], None]) -> None:
-        self._quietly(lambda: self._follow(code, weights, found, tell))
+        self._contained(lambda: self._follow(code, weights, found, tell))
 
     def _follow(
         self, code: Any, weights: Any, found: Callable[[], Tree | None], tell: Callable[[patches.Listener], None]

@@ -25,7 +25,7 @@ from sleuth.adapters.mlx.trees.tree import Named, Tree, named, same
 from sleuth.adapters.mlx.trees.validation_loss import Valuing
 from sleuth.adapters.mlx.watching import full_look, patches
 from sleuth.adapters.mlx.watching.batches import arrays_by_path
-from sleuth.adapters.mlx.watching.contained import quietly
+from sleuth.adapters.mlx.watching.contained import contained
 from sleuth.adapters.mlx.watching.growing_graphs import Graphs
 from sleuth.adapters.mlx.watching.loop_calls import Story
 from sleuth.adapters.mlx.watching.losses import LAG
@@ -90,7 +90,7 @@ class TreeWatcher(patches.Listener):
         if self.gave_up is not None:
             self.gave_up.__traceback__ = None
 
-    @quietly
+    @contained
     def _put_by(self) -> None:
         if self._weights is not None and self._story.calls.names:  # how its step ended nobody knows
             self._look = None
@@ -101,7 +101,7 @@ class TreeWatcher(patches.Listener):
         self._batches.clear()
         self.left = self._batches.take()
         if self.model is not None and self._keeper is not None:
-            train = self._batches.basin.taken()
+            train = self._batches.reservoir.taken()
             self.kept = self._keeper.kept(self.model, train, [] if self._valuing is None else self._valuing.groups())
             self._evaluations += () if self._valuing is None else self._valuing.evaluations(train)
         if self.model is not None:
@@ -119,7 +119,7 @@ class TreeWatcher(patches.Listener):
         self.gave_up = self.gave_up or error
         self._hearing.close()
 
-    @quietly
+    @contained
     def begin_with(self, weights: Named, gradients: Named, losses: list[mx.array]) -> None:
         """The step before, which showed that this is a training."""
         if self._keeper is not None:
@@ -129,7 +129,7 @@ class TreeWatcher(patches.Listener):
         self._story.calls.say("forward")
         self._story.calls.say("backward")
 
-    @quietly
+    @contained
     def hear_gradient_begin(self, taken: patches.Differentiated, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         weights = named(taken.learned(args)) if taken.model is None else {}
         if not self._is_mine(taken.code, weights):
@@ -152,11 +152,11 @@ class TreeWatcher(patches.Listener):
         self._look.hearings.append(Hearing(self.model))
         self._hearing.enter_context(self._look.hearings[-1].listening())
 
-    @quietly
+    @contained
     def hear_gradient_failed(self) -> None:
         self._hearing.close()
 
-    @quietly
+    @contained
     def hear_gradient(self, taken: patches.Differentiated, value: Any, gradients: Any) -> None:
         found = named(gradients) if taken.model is None else {}
         if not self._is_mine(taken.code, found):
@@ -169,7 +169,7 @@ class TreeWatcher(patches.Listener):
             self._look.raw = found
             self._reach.before(self._look.raw)
 
-    @quietly
+    @contained
     def hear_step_begin(self, optimiser: Optimizer, target: Any, gradients: Any) -> None:
         if self.model is not None and self.model.fits(named(gradients)):
             self._optimiser = weakref.ref(optimiser)
@@ -178,7 +178,7 @@ class TreeWatcher(patches.Listener):
             if self._keeper is not None:
                 self._keeper.optimiser(optimiser)
 
-    @quietly
+    @contained
     def hear_compiled_begin(self, step: patches.Compiled, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         weights = compiled_weights(step, args, kwargs)
         if self._is_mine(step.reading.code, weights):
@@ -187,7 +187,7 @@ class TreeWatcher(patches.Listener):
             self._batches.roles = step.reading.roles
             self._batches.add(self.steps + 1, args, kwargs, looked=self._look is not None)
 
-    @quietly
+    @contained
     def hear_compiled(self, step: patches.Compiled, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         if not self._is_mine(step.reading.code, compiled_weights(step, args, kwargs)):
             return

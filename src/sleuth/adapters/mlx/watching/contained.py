@@ -8,7 +8,7 @@ from typing import Any, ParamSpec
 P = ParamSpec("P")
 
 
-def quietly(method: Callable[P, None]) -> Callable[P, None]:
+def contained(method: Callable[P, None]) -> Callable[P, None]:
     """What goes wrong ends the listening and is said; our own time is counted."""
 
     @functools.wraps(method)

@@ -43,7 +43,7 @@ class Keeper:
         self.first_loss: float | None = None
 
     def kept(self, model: nn.Module, passing: Passing, asking: Asking) -> Kept | None:
-        train = passing.basin.taken()
+        train = passing.reservoir.taken()
         if not train:
             return None
         fresh = self._as_at_first(model)

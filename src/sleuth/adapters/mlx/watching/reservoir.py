@@ -10,7 +10,7 @@ MOST_BATCHES = 192
 FIRST_BATCHES = 64
 
 
-class Basin:
+class Reservoir:
     def __init__(self, most_bytes: int) -> None:
         self.drafts: list[Draft] = []
         self.bytes = 0

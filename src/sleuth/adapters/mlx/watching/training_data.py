@@ -105,7 +105,7 @@ class Material:
         """When the training is over."""
         self.settle()
         self._validated(model)
-        return self._asking.validating.evaluations(self._passing.basin.taken())
+        return self._asking.validating.evaluations(self._passing.reservoir.taken())
 
     def loss(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Outside of a gradient, too."""

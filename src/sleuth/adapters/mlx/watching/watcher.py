@@ -26,7 +26,7 @@ from sleuth.adapters.mlx.watching.alarms import Alarms
 from sleuth.adapters.mlx.watching.array_names import Names, weights
 from sleuth.adapters.mlx.watching.batches import arrays_by_path
 from sleuth.adapters.mlx.watching.clipping import Clipping
-from sleuth.adapters.mlx.watching.contained import quietly
+from sleuth.adapters.mlx.watching.contained import contained
 from sleuth.adapters.mlx.watching.growing_graphs import Graphs
 from sleuth.adapters.mlx.watching.loop_calls import Story
 from sleuth.adapters.mlx.watching.losses import LAG
@@ -109,7 +109,7 @@ class Watcher(patches.Listener):
         if self.gave_up is not None:
             self.gave_up.__traceback__ = None
 
-    @quietly
+    @contained
     def _put_by(self) -> None:
         self._waiting.close()
         self._recent.clear()
@@ -143,7 +143,7 @@ class Watcher(patches.Listener):
         self.gave_up = self.gave_up or error
         self._hearing.close()
 
-    @quietly
+    @contained
     def hear_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Of the model. Inside a gradient it is told by that."""
         if self.model is None:
@@ -161,13 +161,13 @@ class Watcher(patches.Listener):
         self._story.say(kind, self.steps + 1)
         self._story.calls.note_input((*args, *kwargs.values()))
 
-    @quietly
+    @contained
     def hear_answer(self, output: Any) -> None:
         """Of a call that was heard."""
         if not self._differentiating and not patches.is_compiling():
             self._material.answered(output)
 
-    @quietly
+    @contained
     def hear_gradient_begin(self, taken: patches.Differentiated, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self._differentiating += 1
         if taken.model is not None and taken.model is not self.model:
@@ -191,13 +191,13 @@ class Watcher(patches.Listener):
             self._look.hearings.append(hearing)
             self._hearing.enter_context(hearing.listening())
 
-    @quietly
+    @contained
     def hear_gradient_failed(self) -> None:
         self._differentiating = max(self._differentiating - 1, 0)
         self._hearing.close()
         self._material.failed()
 
-    @quietly
+    @contained
     def hear_gradient(self, taken: patches.Differentiated, value: Any, gradients: Any) -> None:
         self._differentiating = max(self._differentiating - 1, 0)
         self._hearing.close()
@@ -217,16 +217,16 @@ class Watcher(patches.Listener):
         if loss is not None:
             self._losses.append(loss)
 
-    @quietly
+    @contained
     def hear_loss(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], returned: Any) -> None:
         if not self._differentiating:
             self._material.loss(args, kwargs)
 
-    @quietly
+    @contained
     def hear_clip(self, gradients: Any) -> None:
         self._story.say(self._clipping.clipped(gradients), self.steps + 1)
 
-    @quietly
+    @contained
     def hear_step_begin(self, optimiser: Optimizer, target: Any, gradients: Any) -> None:
         if not self._is_mine(target, gradients):
             return
@@ -243,7 +243,7 @@ class Watcher(patches.Listener):
             self._alarms.look(self._look, self.steps + 1)
         self._alarms.ask(self.steps + 1)
 
-    @quietly
+    @contained
     def hear_step(self, optimiser: Optimizer, target: Any, after: Any) -> None:
         if not self._is_mine(target, after):
             return
@@ -255,7 +255,7 @@ class Watcher(patches.Listener):
     def speak_up(self) -> None:
         self._alarms.speak_up()
 
-    @quietly
+    @contained
     def hear_compiled_begin(self, step: patches.Compiled, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if step.model is not self.model or self.model is None or step.optimiser is None:
             return
@@ -263,7 +263,7 @@ class Watcher(patches.Listener):
         if self._pace.looks_at(self.steps):
             self._look = full_look.Look(before=weights(self.model))
 
-    @quietly
+    @contained
     def hear_compiled(self, step: patches.Compiled, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         if step.model is not self.model or step.optimiser is None:
             return
@@ -282,7 +282,7 @@ class Watcher(patches.Listener):
         for what in (kind, "backward", "step"):
             self._story.say(what, self.steps + 1)
 
-    @quietly
+    @contained
     def hear_compiled_question(self, asked: patches.Compiled, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """A function that only asks the model: of what happens in it nothing is seen."""
         paths = asked.reading.asked.get(id(self.model))

@@ -13,7 +13,7 @@ from sleuth.adapters.numpy.watching.loop_calls import Order
 from sleuth.adapters.numpy.watching.loop_scope import loop_frame, users_line
 from sleuth.adapters.numpy.watching.loop_variables import Variables
 from sleuth.adapters.numpy.watching.loss_and_predictions import judged
-from sleuth.adapters.numpy.watching.modes import Moods
+from sleuth.adapters.numpy.watching.modes import ModeReader
 from sleuth.adapters.numpy.watching.predecessors import Predecessors
 from sleuth.adapters.numpy.watching.step import number_first, number_in
 from sleuth.adapters.numpy.watching.weights import Weights, argument
@@ -39,7 +39,7 @@ class Events:
         self._summed = Summed()
         self._follows = True  # gradients are compared from backward to step
         self._raw: Any = None  # what backward returned
-        self._moods = Moods(model)
+        self._modes = ModeReader(model)
         self._variables = Variables()
         self._stepped = False
         self.weights = Weights(model)
@@ -118,9 +118,9 @@ class Events:
         watching.first_forward()
         kind = self.order.settle()
         if kind is not None:
-            watching.say(self._moods.changed(watching.steps, False, kind == "validate-in-train"))
+            watching.say(self._modes.changed(watching.steps, False, kind == "validate-in-train"))
         given = next((id(a) for a in args[::-1] if isinstance(a, np.ndarray)), 0)
-        self.order.forward(self._moods.of_call(function, args, options), given)
+        self.order.forward(self._modes.of_call(function, args, options), given)
         watching.notes.forward()
         if watching.steps_in_backward:
             watching.weights_kept()
@@ -193,7 +193,7 @@ class Events:
         notes.scales.append(_scale(upstream, notes.heard[-1].gradient) if notes.heard else None)
         self.order.backward()
         self.backwards += 1
-        watching.say(self._moods.changed(watching.steps, True, self.order.trained_in is not False))
+        watching.say(self._modes.changed(watching.steps, True, self.order.trained_in is not False))
         notes.backward()
         self._raw = raw
         found = self.weights.gradients(raw) if notes.looked or self._follows else {}

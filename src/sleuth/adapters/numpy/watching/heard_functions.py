@@ -10,7 +10,7 @@ from sleuth.adapters.numpy.forms.layers import Layers
 from sleuth.adapters.numpy.model_parts import layers
 from sleuth.adapters.numpy.stepping import CLEARING, is_number
 from sleuth.adapters.numpy.watching import loop_scope
-from sleuth.adapters.numpy.watching.light_listener import Around, Doze, Dozing
+from sleuth.adapters.numpy.watching.light_listener import Around, Doze, LightListener
 from sleuth.adapters.numpy.watching.patches import Taps
 from sleuth.adapters.numpy.watching.step import OWN
 
@@ -26,7 +26,7 @@ OF_OPTIMISER = {"step": "update", "update": "update", **dict.fromkeys(CLEARING, 
 
 
 class Hearing:
-    def __init__(self, model: Any, optimiser: Any, events: "Events", dozing: Dozing) -> None:
+    def __init__(self, model: Any, optimiser: Any, events: "Events", dozing: LightListener) -> None:
         self._model, self._optimiser, self._events, self._dozing = model, optimiser, events, dozing
         self._root = model.root if isinstance(model, Layers) else model
         self._losses: dict[int, tuple[int, Any]] = {}  # id of a loss object → (its number, itself)

@@ -46,7 +46,7 @@ def half_heard(dozed: Dozed) -> list[Observation]:
     return [*dozed.said, step]
 
 
-class Dozing:
+class LightListener:
     """Hears in the place of Events while `on`. Each of its ears is given the user's function, its arguments, and the ear of
     somebody awake to hand them on to."""
 

@@ -12,7 +12,7 @@ MODAL = ("dropout", "batchnorm")
 FLAGS = ("training", "train_mode", "is_training")
 
 
-class Moods:
+class ModeReader:
     """Of one model; its layers that act differently in training are found once."""
 
     def __init__(self, model: Any) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from types import FunctionType
 from typing import Any
 
-from sleuth.adapters.numpy.watching.light_listener import Around, Awake, Doze, Dozing
+from sleuth.adapters.numpy.watching.light_listener import Around, Awake, Doze, LightListener
 from sleuth.adapters.numpy.watching.loop_scope import namespaces
 from sleuth.core.runtime.place import is_users
 
@@ -14,7 +14,7 @@ from sleuth.core.runtime.place import is_users
 class Taps:
     """`around` is for those who are awake. While `dozing` is on, `doze` hears instead, and where there is none nobody does."""
 
-    def __init__(self, dozing: Dozing | None = None) -> None:
+    def __init__(self, dozing: LightListener | None = None) -> None:
         self._dozing = dozing
         self._undo: list[Callable[[], None]] = []
         self._tapped: set[tuple[int, str]] = set()

@@ -15,7 +15,7 @@ from sleuth.adapters.numpy.watching.alarms import Alarms
 from sleuth.adapters.numpy.watching.crash import explain_crash
 from sleuth.adapters.numpy.watching.events import Events
 from sleuth.adapters.numpy.watching.heard_functions import Hearing
-from sleuth.adapters.numpy.watching.light_listener import Dozed, Dozing, half_heard
+from sleuth.adapters.numpy.watching.light_listener import Dozed, LightListener, half_heard
 from sleuth.adapters.numpy.watching.patches import Taps
 from sleuth.adapters.numpy.watching.process_memory import ProcessMemory
 from sleuth.adapters.numpy.watching.step import Notes, Taken, observations
@@ -57,7 +57,7 @@ class NumpyWatching(Watching):
         self._waiting: deque[Taken | Dozed] = deque()
         self._looks_waiting = 0
         self._own_before = 0.0
-        self._dozing = Dozing(self)
+        self._dozing = LightListener(self)
         self._taps = Taps(self._dozing)
         self._events = Events(self.model, self._optimiser, self)
         self._hearing = Hearing(self.model, self._optimiser, self._events, self._dozing)

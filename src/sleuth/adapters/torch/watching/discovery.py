@@ -31,7 +31,7 @@ Begin = Callable[[Discovered], Attended]
 MOST_TRAININGS = 16
 
 
-def quietly(method: Callable[P, None]) -> Callable[P, None]:
+def contained(method: Callable[P, None]) -> Callable[P, None]:
     @functools.wraps(method)
     def call(*args: P.args, **kwargs: P.kwargs) -> None:
         discovery: Any = args[0]
@@ -110,7 +110,7 @@ class Discovery(patches.Listener, Discovering):
 
     # A training begins with whatever comes first of these.
 
-    @quietly
+    @contained
     def hear_made(self, optimiser: Optimizer) -> None:
         created_at.note_made(optimiser)
         self._await(optimiser)
@@ -155,7 +155,7 @@ class Discovery(patches.Listener, Discovering):
         if self._hands is not None:
             self._hands.go_on()
 
-    @quietly
+    @contained
     def _learn(self, loss: torch.Tensor) -> None:
         assert self._learning is not None
         self._stop_hearing_calls()
@@ -173,7 +173,7 @@ class Discovery(patches.Listener, Discovering):
         finally:
             self._is_settling = False
 
-    @quietly
+    @contained
     def _listen_to_hands(self) -> None:
         if self._learning is not None and self._learning.after_backward():
             self._hear_calls()
@@ -194,7 +194,7 @@ class Discovery(patches.Listener, Discovering):
         self._followed.append(Followed(model, [found], attended))
         self._hands.open()
 
-    @quietly
+    @contained
     def _meet(self, optimiser: Optimizer) -> None:
         self._await(optimiser)
 
@@ -209,7 +209,7 @@ class Discovery(patches.Listener, Discovering):
         self._strangers.clear()
         self._hear_calls()
 
-    @quietly
+    @contained
     def _settle(self) -> None:
         self._is_settling = True
         try:
@@ -277,7 +277,7 @@ class Discovery(patches.Listener, Discovering):
         if nn.Module.__call__ is ours:
             nn.Module.__call__ = self._plain_call  # type: ignore[method-assign]
 
-    @quietly
+    @contained
     def _called(self, module: nn.Module) -> None:
         if self._learning is not None:
             self._learning.stop_listening()

@@ -53,7 +53,7 @@ class Loop(Protocol):
     def lines(self) -> dict[str, Location | None]: ...
 
 
-class Ear:
+class Recorder:
     """Overrides what it wants to hear: what is not overridden costs nothing. Runs inside the user's training, so it is cheap
     and leaves numbers and random states alone. One that raises hears nothing any more, and the report says so."""
 
@@ -114,15 +114,15 @@ EVENTS: tuple[str, ...] = (
 EVENTS += ("after_step", "resumed", "take", "close")
 
 
-class Ears:
+class Recorders:
     """All ears of a watch; knows who overrides what."""
 
-    def __init__(self, ears: Iterable[Ear]) -> None:
+    def __init__(self, ears: Iterable[Recorder]) -> None:
         self.deaf: list[str] = []  # why ears were closed
         self._hearing: dict[str, list[Callable[..., Any]]] = {event: [] for event in EVENTS}
         for ear in ears:
             for event in EVENTS:
-                if getattr(type(ear), event) is not getattr(Ear, event):
+                if getattr(type(ear), event) is not getattr(Recorder, event):
                     self._hearing[event].append(getattr(ear, event))
 
     def wants(self, event: str) -> bool:
@@ -148,7 +148,7 @@ class Ears:
         """The ears may be collected, and what they know of the user's objects with them."""
         self._hearing = {event: [] for event in EVENTS}
 
-    def _close(self, ear: Ear, error: Exception) -> None:
+    def _close(self, ear: Recorder, error: Exception) -> None:
         self._hearing = {
             event: [hear for hear in hearing if hear.__self__ is not ear]  # type: ignore[attr-defined]
             for event, hearing in self._hearing.items()

@@ -11,12 +11,12 @@ from sleuth.adapters.torch.watching import patches
 from sleuth.adapters.torch.watching.initial_weights import is_small
 from sleuth.adapters.torch.watching.joint_models import Several
 from sleuth.adapters.torch.watching.loss_tape import TapeLoss
-from sleuth.adapters.torch.watching.recorders.kept_batches import Reservoir
+from sleuth.adapters.torch.watching.recorders.kept_batches import KeptBatches
 from sleuth.core.contract.kept import Kept, Passed
 from sleuth.core.subject import Subject
 
 
-def kept(model: nn.Module, reservoir: Reservoir, remarks: Sequence[str] = ()) -> Kept | None:
+def kept(model: nn.Module, reservoir: KeptBatches, remarks: Sequence[str] = ()) -> Kept | None:
     train = reservoir.train.taken()
     if not train:
         return None
@@ -48,7 +48,7 @@ def kept(model: nn.Module, reservoir: Reservoir, remarks: Sequence[str] = ()) ->
     )
 
 
-def _not_the_same(fresh: nn.Module, reservoir: Reservoir, loss: Any, passed: Passed) -> str:
+def _not_the_same(fresh: nn.Module, reservoir: KeptBatches, loss: Any, passed: Passed) -> str:
     """Why experiments with this loss would tell of another training than the script's; the model is left as it was."""
     first, start = reservoir.first, reservoir.start
     if first is None or start is None or not reservoir.first_is_whole:
@@ -61,7 +61,7 @@ def _not_the_same(fresh: nn.Module, reservoir: Reservoir, loss: Any, passed: Pas
     return reason
 
 
-def _forbidden(model: nn.Module, reservoir: Reservoir) -> str:
+def _forbidden(model: nn.Module, reservoir: KeptBatches) -> str:
     if not reservoir.alone:
         return "the model is trained by several processes, which would have to do each experiment together"
     if patches.compiled_already():

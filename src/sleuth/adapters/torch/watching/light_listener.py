@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from sleuth.adapters.torch.watching.watcher import Watcher
 
 
-class Dozing(patches.Listener):
+class LightListener(patches.Listener):
     """Hears in the watcher's place. All of it has to be paid at every step, when the processor remembers nothing of us: few
     functions, each short, no stopwatch, no lines, no order of calls."""
 
@@ -103,7 +103,7 @@ class Dozing(patches.Listener):
             self._alarmed = False
             self._watcher.tell_scenes("backward_end", loss)
         if self._backwards > self._most_backwards:  # the loop has become another one
-            self._watcher.attention.wake(None, self._backwards, self._losses)
+            self._watcher.switch.wake(None, self._backwards, self._losses)
 
     def hear_backward_failed(self, loss: torch.Tensor, error: BaseException) -> None:
         self._watcher.hear_backward_failed(loss, error)
@@ -131,7 +131,7 @@ class Dozing(patches.Listener):
             self._inner = 0
             watcher.speak_up()
         if not self._inner and (closure is not None or watcher.may_find(optimiser)):
-            watcher.attention.wake(None, self._backwards, self._losses)
+            watcher.switch.wake(None, self._backwards, self._losses)
             watcher.hear_step(optimiser, closure)
 
     def hear_step_end(self, optimiser: Optimizer) -> None:
@@ -180,5 +180,5 @@ class Dozing(patches.Listener):
     def _hand_on(self, hear: Callable[..., None], *args: Any) -> None:
         """Wakes up for it. Not between a backward and its step: half a step, heard in full, would look like something else."""
         if not self._backwards:
-            self._watcher.attention.wake(None)
+            self._watcher.switch.wake(None)
             hear(*args)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from sleuth.adapters.torch.watching import patches
-from sleuth.adapters.torch.watching.light_listener import Dozing
+from sleuth.adapters.torch.watching.light_listener import LightListener
 from sleuth.adapters.torch.watching.optimisers import Held
 from sleuth.adapters.torch.watching.pace import Pace
 from sleuth.adapters.torch.watching.step_memory import Memory
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from sleuth.adapters.torch.watching.watcher import Watcher
 
 
-class Attention:
+class ListenerSwitch:
     def __init__(self, watcher: "Watcher", pace: Pace) -> None:
         self._watcher, self._pace = watcher, pace
-        self._dozing = Dozing(watcher)
+        self._dozing = LightListener(watcher)
         self._roots: list[patches.Root] = []
         self.full = True  # the watcher hears
         self.dozed = 0  # steps
@@ -82,4 +82,4 @@ class Attention:
         return self._watcher.scenes.memory if self.full else self._dozing.memory
 
     def let_go(self) -> None:
-        self._dozing, self._roots = Dozing(self._watcher), []
+        self._dozing, self._roots = LightListener(self._watcher), []

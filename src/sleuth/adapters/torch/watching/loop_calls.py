@@ -12,7 +12,7 @@ from torch.optim import Optimizer
 from sleuth.adapters.torch.watching import created_at, patches
 from sleuth.adapters.torch.watching.call_places import Places, calling_frame, users_line
 from sleuth.adapters.torch.watching.calls import Calls
-from sleuth.adapters.torch.watching.listener_switch import Attention
+from sleuth.adapters.torch.watching.listener_switch import ListenerSwitch
 from sleuth.adapters.torch.watching.optimisers import Optimisers
 
 P = ParamSpec("P")
@@ -21,7 +21,7 @@ Method = Callable[Concatenate[Any, P], None]
 SOME = 16
 
 
-def quietly(method: Method[P]) -> Method[P]:
+def contained(method: Method[P]) -> Method[P]:
     """Our errors never reach the user: the watch gives up and says so. The time spent is counted."""
 
     def call(watcher: "Order", /, *args: P.args, **kwargs: P.kwargs) -> None:
@@ -40,7 +40,7 @@ def quietly(method: Method[P]) -> Method[P]:
 class Order(patches.Listener):
     """The part of a watcher that hears them."""
 
-    attention: Attention
+    switch: ListenerSwitch
 
     def __init__(self, model: nn.Module, optimisers: Optimisers) -> None:
         self.model, self.optimisers = model, optimisers
@@ -53,7 +53,7 @@ class Order(patches.Listener):
         self.scaler_enabled = False
         self.on_scale = False  # the gradients wait for a scaler to bring them back to their size
 
-    @quietly
+    @contained
     def hear_call(self, kind: str, thing: Any) -> None:
         frame = calling_frame()
         if frame.f_code.co_name == "_initial_step":  # a scheduler takes its first step when it is made
@@ -69,11 +69,11 @@ class Order(patches.Listener):
         self.calls.say(kind)
         self.places.note(kind, frame)
 
-    @quietly
+    @contained
     def hear_made(self, optimiser: Optimizer) -> None:
         self.optimisers.made(optimiser, users_line(calling_frame()))
 
-    @quietly
+    @contained
     def hear_scheduler(self, scheduler: Any, told: bool) -> None:
         frame = calling_frame()
         if frame.f_code.co_name == "_initial_step":  # a scheduler takes its first step when it is made
@@ -89,12 +89,12 @@ class Order(patches.Listener):
         self.calls.say(f"{kind}@{held.number}")
         self.places.note(kind, frame)
 
-    @quietly
+    @contained
     def hear_clip(self) -> None:
         for states in self.optimisers.states:
             states.settle()
 
-    @quietly
+    @contained
     def hear_clip_end(self, owner: Any) -> None:
         touched = {states.handle() for states in self.optimisers.states}
         if "fresh" in touched:
@@ -114,11 +114,11 @@ class Order(patches.Listener):
         own = {id(p) for p in self.model.parameters()}
         return any(id(p) in own for p in some) and all(p is None or p.grad is None for p in some)
 
-    @quietly
+    @contained
     def hear_scale(self, loss: torch.Tensor, enabled: bool) -> None:
-        self.unscaled, self.scaler_enabled, self.attention.needed = loss, enabled, True
+        self.unscaled, self.scaler_enabled, self.switch.needed = loss, enabled, True
 
-    @quietly
+    @contained
     def hear_scaler_step(self, optimiser: Optimizer) -> None:
         held = self.optimisers.known(optimiser)
         # A step that took place has emptied the list.

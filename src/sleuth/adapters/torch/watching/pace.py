@@ -15,7 +15,7 @@ SHARE_FOR_LOOKING = 0.3
 SHARE_FOR_LISTENING = 0.2
 # Of the steps so far, inverse: some three dozen looks in a thousand steps, whatever they cost.
 PATIENCE = 6
-# The same for steps that are listened to: what the ears take samples of is as rare, see ears/predictions.py.
+# The same for steps that are listened to: what the recorders take samples of is as rare, see recorders/predictions.py.
 HEARD_PATIENCE = 16
 # Used to learn how long a step takes, and what it costs to listen to one.
 PLAIN_STEPS = 8

@@ -22,7 +22,7 @@ MOST_FIRST_BYTES = 8 << 20
 PLAIN = (type(None), bool, int, float, complex, str, bytes, torch.dtype, torch.device, torch.Size)
 
 
-class Basin:
+class Reservoir:
     def __init__(self, most_bytes: int) -> None:
         self.batches: list[Passed] = []
         self.bytes = 0

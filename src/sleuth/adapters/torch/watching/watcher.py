@@ -18,18 +18,18 @@ from sleuth.adapters.torch.source_lines import rate_line
 from sleuth.adapters.torch.watching import created_at, joint_models, patches
 from sleuth.adapters.torch.watching.call_places import calling_frame
 from sleuth.adapters.torch.watching.calls import WITHOUT_GRAPH, phases
-from sleuth.adapters.torch.watching.ear import Ears, Note
+from sleuth.adapters.torch.watching.ear import Note, Recorders
 from sleuth.adapters.torch.watching.full_look import Looking
 from sleuth.adapters.torch.watching.journal import Ended, Journal
 from sleuth.adapters.torch.watching.kept_training import kept
-from sleuth.adapters.torch.watching.listener_switch import Attention
-from sleuth.adapters.torch.watching.loop_calls import Order, quietly
+from sleuth.adapters.torch.watching.listener_switch import ListenerSwitch
+from sleuth.adapters.torch.watching.loop_calls import Order, contained
 from sleuth.adapters.torch.watching.manual_updates import written_at
 from sleuth.adapters.torch.watching.optimisers import Held, Optimisers
 from sleuth.adapters.torch.watching.pace import Pace
 from sleuth.adapters.torch.watching.record import Look, Record
-from sleuth.adapters.torch.watching.recorders import EARS
-from sleuth.adapters.torch.watching.recorders.kept_batches import Reservoir
+from sleuth.adapters.torch.watching.recorders import RECORDERS
+from sleuth.adapters.torch.watching.recorders.kept_batches import KeptBatches
 from sleuth.adapters.torch.watching.recorders.scenes import Scenes
 from sleuth.adapters.torch.watching.stopwatch import Stopwatch
 from sleuth.core.contract.guard import Guard
@@ -72,10 +72,12 @@ class Watcher(Order):
         self._pace = Pace(every=every, overhead=overhead)
         self._stopwatch = Stopwatch(model)
         self.scenes = Scenes(self)
-        self.reservoir = Reservoir(self, self.scenes) if keeps else None
-        self.ears = Ears([*(ear(self) for ear in EARS), self.scenes, *([self.reservoir] if self.reservoir else [])])
-        self.attention = Attention(self, self._pace)
-        self.attention.needed = self.guard.every_gradient or bool(self.guard.expectations)
+        self.kept_batches = KeptBatches(self, self.scenes) if keeps else None
+        self.recorders = Recorders(
+            [*(recorder(self) for recorder in RECORDERS), self.scenes, *([self.kept_batches] if self.kept_batches else [])]
+        )
+        self.switch = ListenerSwitch(self, self._pace)
+        self.switch.needed = self.guard.every_gradient or bool(self.guard.expectations)
         self._losses: list[float | torch.Tensor] = []
         self._loader: Location | None = None  # where that of the batches which come now was made
         self._trained_on: Location | None = None  # that of the training's
@@ -92,7 +94,7 @@ class Watcher(Order):
         roots = joint_models.roots(self.model, self)
         self._undo += [root.leave for root in roots]
         self._undo.append(self.full_looks.stop)
-        self.attention.open(roots)
+        self.switch.open(roots)
 
     @property
     def looking(self) -> bool:
@@ -112,10 +114,10 @@ class Watcher(Order):
 
     @property
     def own_seconds(self) -> float:
-        return self._pace.all_in_all(self.measured_seconds, self.attention.dozed)
+        return self._pace.all_in_all(self.measured_seconds, self.switch.dozed)
 
     def listen_on(self, steps: int) -> None:
-        self.attention.until = self.steps + 1 + steps
+        self.switch.until = self.steps + 1 + steps
 
     def recent_steps(self) -> list[dict[str, Any]]:
         return self._journal.recent_steps()
@@ -126,38 +128,38 @@ class Watcher(Order):
 
     @property
     def deaf(self) -> list[str]:
-        return self.ears.deaf
+        return self.recorders.deaf
 
     def close(self) -> None:
-        self.attention.wake(None)
+        self.switch.wake(None)
         while self._undo:
             self._undo.pop()()
-        self.ears.tell("close")
-        self.left = (*self.left, *self.ears.take(), *self._last_words())
+        self.recorders.tell("close")
+        self.left = (*self.left, *self.recorders.take(), *self._last_words())
         self.kept = self._kept()
         self._let_go()
 
     def _kept(self) -> Kept | None:
         try:
-            return None if self.reservoir is None else kept(self.model, self.reservoir)
+            return None if self.kept_batches is None else kept(self.model, self.kept_batches)
         except Exception as error:
             self.gave_up = self.gave_up or error
             return None
 
     def _let_go(self) -> None:
         """What was watched may be collected, though the watch is held on for its report."""
-        self.ears.let_go()
+        self.recorders.let_go()
         if self.gave_up is not None:
             self.gave_up.__traceback__ = None
         nothing = nn.Module()
         self.model, self.optimisers = nothing, Optimisers(nothing, ())
         self.full_looks.let_go()
-        self.attention.let_go()
+        self.switch.let_go()
         self._losses, self.unscaled, self.loss = [], None, None
         self._journal.clear()
-        self.reservoir = None
+        self.kept_batches = None
 
-    @quietly
+    @contained
     def hear_forward(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         if torch.is_grad_enabled():
             kind = "forward" if self.model.training else "forward-in-eval"
@@ -167,19 +169,19 @@ class Watcher(Order):
         if kind in WITHOUT_GRAPH:
             self.calls.note_input(args)
         self.places.note(kind, calling_frame())
-        self.ears.tell("forward", args, kwargs)
+        self.recorders.tell("forward", args, kwargs)
         self._stopwatch.forward()
 
-    @quietly
+    @contained
     def hear_output(self, output: Any) -> None:
         self._stopwatch.output()
         if isinstance(output, torch.Tensor) and not output.requires_grad:
             self.calls.without_graph()
-        self.ears.tell("output", output)
+        self.recorders.tell("output", output)
 
     # What torch's own classes tell.
 
-    @quietly
+    @contained
     def hear_backward(self, loss: torch.Tensor, options: Mapping[str, Any]) -> None:
         self._losses_before = len(self._losses)
         self.calls.say("backward")
@@ -194,7 +196,7 @@ class Watcher(Order):
             self._losses.append(self.loss)
         for states in self.optimisers.states:
             states.before_backward()
-        self.ears.tell("backward", loss, options)
+        self.recorders.tell("backward", loss, options)
         self._stopwatch.backward()
 
     def hear_backward_end(self, loss: torch.Tensor) -> None:
@@ -202,17 +204,17 @@ class Watcher(Order):
         if self.due and self._inside_step:  # a closure: the optimiser writes as soon as it returns
             self.speak_up()
 
-    @quietly
+    @contained
     def _backward_ended(self, loss: torch.Tensor) -> None:
         self._stopwatch.backward_end()
         reached = [states.after_backward(reading=self._reading) for states in self.optimisers.states]
         if not any(reached):  # the backward of another model
-            self.attention.needed = True
+            self.switch.needed = True
             self._losses = self._losses[: self._losses_before]
             self.calls.unsay("backward")
             return
         self._trained_on = self._trained_on or self._loader
-        self.ears.tell("backward_end", loss)
+        self.recorders.tell("backward_end", loss)
         if self._inside_step:
             for states in self.optimisers.states:
                 states.used_elsewhere()
@@ -220,20 +222,20 @@ class Watcher(Order):
         if backwards >= LONG_WITHOUT_STEP and backwards & (backwards - 1) == 0:
             self.left = (*self.left, self._pending())
 
-    @quietly
+    @contained
     def hear_backward_failed(self, loss: torch.Tensor, error: BaseException) -> None:
         self.failed_backward = id(error)  # the error itself would keep the user's frames alive
-        self.ears.tell("backward_failed", loss)
+        self.recorders.tell("backward_failed", loss)
 
-    @quietly
+    @contained
     def hear_loss(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], returned: Any) -> None:
-        self.ears.tell("loss", name, args, kwargs, returned)
+        self.recorders.tell("loss", name, args, kwargs, returned)
 
-    @quietly
+    @contained
     def hear_index(self, iterator: Any, positions: Any) -> None:
-        self.ears.tell("index", iterator, positions)
+        self.recorders.tell("index", iterator, positions)
 
-    @quietly
+    @contained
     def hear_batch(self, iterator: Any, batch: Any) -> None:
         first = iterator._num_yielded <= 1
         self._stopwatch.data(first)
@@ -242,7 +244,7 @@ class Watcher(Order):
             if torch.is_grad_enabled():
                 self._loader = created_at.made_at(iterator._index_sampler)
         self.places.note("batch", calling_frame())
-        self.ears.tell("batch", iterator, batch)
+        self.recorders.tell("batch", iterator, batch)
 
     # The optimisers. A subclass that calls super().step() makes hooks fire twice, and so does one that wraps another.
 
@@ -280,7 +282,7 @@ class Watcher(Order):
             self._inside_step = 0
             raise
 
-    @quietly
+    @contained
     def _before_step(self, optimiser: Optimizer, closure: bool) -> None:
         held = self._holding(optimiser)
         self.stepping = number = held.number
@@ -288,73 +290,73 @@ class Watcher(Order):
         if not closure:
             self._end_of_calls(held)
         self.places.note("step", calling_frame(), written_at(optimiser))
-        self.ears.tell("before_step", number)
+        self.recorders.tell("before_step", number)
         self.full_looks.before_step(held, closure=closure)
         self._stopwatch.step()
 
-    @quietly
+    @contained
     def _after_step(self, optimiser: Optimizer) -> None:
         self._stopwatch.step_end()
         held = self._holding(optimiser)
         number = held.number
         if self._with_closure:  # forward and backward ran inside the step
-            self.attention.needed = True
+            self.switch.needed = True
             self._end_of_calls(held)
         held.states.after_step()
         for other in self.optimisers.held:
             other.states.used_elsewhere()
         self.on_scale = False
         look = self.full_looks.after_step(held, closure=self._with_closure)
-        self.ears.tell("after_step", number)
+        self.recorders.tell("after_step", number)
         heard = self.calls.take(number)
         met = self.optimisers.stepped(held, optimiser, self.steps)
         notes: tuple[Note, ...] = () if met is None else (met,)
         training = "forward-in-eval" not in heard.names
         if any(length > 1 for length in heard.lengths) or not training:
             notes += (functools.partial(phases, self.steps, number, heard, False),)
-        notes += (*self.full_looks.take_notes(self.steps), *self.ears.take())
+        notes += (*self.full_looks.take_notes(self.steps), *self.recorders.take())
         losses, self._losses = self._losses, []
-        places, unusual = tuple(self.places.take()), self.attention.woken
+        places, unusual = tuple(self.places.take()), self.switch.woken
         took = self._stopwatch.take()
         self._end_step(Ended(self.steps, held, optimiser, losses, training, look, notes, heard, places, unusual, took))
-        self.attention.heard(heard.counts)
-        self.attention.prepare(held, training)
+        self.switch.heard(heard.counts)
+        self.switch.prepare(held, training)
 
     def pass_step(self, held: Held, optimiser: Optimizer, losses: list[float | torch.Tensor], training: bool) -> None:
         """Of a step that was not listened to. Most of them end here, and little else is done."""
         held.steps += 1
         held.written = None  # nobody looks who writes between these steps
-        self.attention.dozed += 1
+        self.switch.dozed += 1
         look: Look | None = None
         notes: tuple[Note, ...] = ()
         if self.full_looks.look is not None:
             look = self.timed(self.full_looks.after_step, held)
             notes = self.full_looks.take_notes(self.steps)
         self._end_step(Ended(self.steps, held, optimiser, losses, training, look, notes))
-        if self.steps >= self.attention.quiet_until:
-            self.attention.prepare(held, training)
+        if self.steps >= self.switch.quiet_until:
+            self.switch.prepare(held, training)
 
     def _end_step(self, step: Ended) -> None:
         seconds = self._journal.write(step)
-        if step.look is not None or self.attention.full:
+        if step.look is not None or self.switch.full:
             own, self._own_before = self.measured_seconds - self._own_before, self.measured_seconds
-            looked, heard = step.look is not None, self.attention.full
+            looked, heard = step.look is not None, self.switch.full
             self._pace.step_ended(self.steps, seconds, looked=looked, heard=heard, own_seconds=own)
         self.steps += 1
 
     def resume(self, stepped: Held | None, backwards: int, losses: Sequence[float | torch.Tensor]) -> None:
-        """Steps went by that were only half listened to; see Attention.wake."""
+        """Steps went by that were only half listened to; see ListenerSwitch.wake."""
         self._losses = list(losses)
         if backwards:
             self.calls.say("backward", backwards)
         self._stopwatch.take()
         for held in self.optimisers.held:
             held.states.resume(stepped=held is stepped)
-        self.ears.tell("resumed")
+        self.recorders.tell("resumed")
 
     def give_up(self, error: Exception) -> None:
         self.gave_up = self.gave_up or error
-        self.attention.wake(None)
+        self.switch.wake(None)
 
     def may_find(self, optimiser: Optimizer) -> bool:
         return self.gave_up is None and not self.optimisers.is_foreign(optimiser)

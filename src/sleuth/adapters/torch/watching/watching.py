@@ -78,7 +78,7 @@ class TorchWatching(Watching):
         # What is done again must not meet our own call between the user's line and torch.
         watcher.full_looks.stop()
         in_backward = watcher.failed_backward == id(error)
-        memory = watcher.attention.memory
+        memory = watcher.switch.memory
         return explain_crash(error, Known(watcher.model, memory if memory.forwards else None, in_backward, watcher.steps))
 
     def take_kept(self) -> Kept | None:

@@ -6,7 +6,7 @@ misspelt method fails at construction. docs/design.md shows how each framework f
 
 from collections.abc import Callable
 
-from sleuth.core.contract.adapter.bench import Bench, Gradients, Lends, Overhears, Profiles, Steps, Substitutes
+from sleuth.core.contract.adapter.bench import Bench, CheckpointState, Gradients, LayerValues, Profiles, Steps, Substitutes
 from sleuth.core.contract.adapter.looking import Attends, Credits, Inspects, Routes, Shows
 from sleuth.core.contract.adapter.required import Adapter, Describes
 from sleuth.core.contract.adapter.sources import Crew, Employs, Orders, Rows
@@ -30,6 +30,7 @@ __all__ = [
     "Attends",
     "Bench",
     "Bypass",
+    "CheckpointState",
     "Credits",
     "Crew",
     "Describes",
@@ -42,9 +43,8 @@ __all__ = [
     "Explains",
     "Gradients",
     "Inspects",
-    "Lends",
+    "LayerValues",
     "Orders",
-    "Overhears",
     "Profiles",
     "Replays",
     "Routes",

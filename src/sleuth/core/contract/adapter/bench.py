@@ -115,7 +115,7 @@ class Substitutes(ABC):
         """The loss of a batch, without gradients, where each thing that the model returns goes through `change` first."""
 
 
-class Overhears(ABC):
+class LayerValues(ABC):
     """What happens inside a model while a bench runs it."""
 
     @abstractmethod
@@ -123,18 +123,18 @@ class Overhears(ABC):
         """Those that the user's own backward has left: trainable parameter → array, or None."""
 
     @abstractmethod
-    def overheard(
+    def layer_values(
         self, bench: Bench, wanted: Wanted, value: Hear, gradient: Hear | None = None, *, operations: bool = False
     ) -> AbstractContextManager[None]:
         """While it is open, `value` is given what the wanted layers put out, `gradient` the loss's gradient by that, if there is
         a backward. Operations beside activations are heard where they are asked for."""
 
 
-class Lends(ABC):
+class CheckpointState(ABC):
     """What a bench holds beside its trainable parameters."""
 
     @abstractmethod
-    def lent(self, bench: Bench) -> tuple[Any, Any]:
+    def model_and_optimiser(self, bench: Bench) -> tuple[Any, Any]:
         """The model and the optimiser that the bench trains, as the user's own code that saves and loads would be given them.
         None for an optimiser that is not there. Raises Unsupported where they are no objects that can be changed in place."""
 

@@ -1,6 +1,6 @@
-"""What a watch listens for beside the steps themselves: one ear a file, named here; scenes are kept of every step."""
+"""What a watch listens for beside the steps themselves: one recorder a file, named here; scenes are kept of every step."""
 
-from sleuth.adapters.torch.watching.ear import Ear
+from sleuth.adapters.torch.watching.ear import Recorder
 from sleuth.adapters.torch.watching.recorders.accumulations import Accumulations
 from sleuth.adapters.torch.watching.recorders.firing_units import Firing
 from sleuth.adapters.torch.watching.recorders.first_batches import Batches
@@ -14,7 +14,7 @@ from sleuth.adapters.torch.watching.recorders.retained_graphs import Graphs
 from sleuth.adapters.torch.watching.recorders.synchronisations import Synchronisations
 from sleuth.adapters.torch.watching.recorders.validation import Validation
 
-EARS: tuple[type[Ear], ...] = (
+RECORDERS: tuple[type[Recorder], ...] = (
     Losses,
     Predicted,
     Validation,

@@ -9,7 +9,7 @@ from torch import nn
 from torch.utils.hooks import RemovableHandle
 
 from sleuth.adapters.torch.architecture import ACTIVATIONS, family_of
-from sleuth.adapters.torch.watching.ear import Ear, Loop, Note
+from sleuth.adapters.torch.watching.ear import Loop, Note, Recorder
 from sleuth.adapters.torch.watching.unit_notes import UnitNotes
 
 # Where these say zero their slope is zero as well.
@@ -20,7 +20,7 @@ FIRST = 64
 PATIENCE = 6
 
 
-class Firing(Ear):
+class Firing(Recorder):
     def __init__(self, loop: Loop) -> None:
         super().__init__(loop)
         leaves = [(path, module) for path, module in loop.model.named_modules() if path and not module._modules]

@@ -19,7 +19,7 @@ from sleuth.adapters.torch.place import is_users
 from sleuth.adapters.torch.watching import patches
 from sleuth.adapters.torch.watching.call_places import users_line
 from sleuth.adapters.torch.watching.created_at import made_at
-from sleuth.adapters.torch.watching.ear import Ear, Loop, Note
+from sleuth.adapters.torch.watching.ear import Loop, Note, Recorder
 from sleuth.adapters.torch.watching.graphs import found_behind, maker_of, number_of
 from sleuth.adapters.torch.watching.origin.learning import line_behind
 from sleuth.core.location import Location
@@ -77,7 +77,7 @@ class Heard:
     place: tuple[str, Location | None]
 
 
-class Losses(Ear):
+class Losses(Recorder):
     def __init__(self, loop: Loop) -> None:
         super().__init__(loop)
         self._trail: Trail[Heard] = Trail()

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from sleuth.adapters.torch.watching.ear import Ear, Loop, Note
+from sleuth.adapters.torch.watching.ear import Loop, Note, Recorder
 from sleuth.adapters.torch.watching.memory_holders import Entry, grown_since, inventory
 from sleuth.core.observation import Absent, Holder, Memory
 
@@ -24,7 +24,7 @@ WORTH_A_LOOK = 8 << 20
 LOOKS = 10
 
 
-class ProcessMemory(Ear):
+class ProcessMemory(Recorder):
     def __init__(self, loop: Loop) -> None:
         super().__init__(loop)
         self._file = _opened()

@@ -9,7 +9,7 @@ from torch import nn
 
 from sleuth.adapters.torch.architecture import family_of
 from sleuth.adapters.torch.source_lines import flag_line
-from sleuth.adapters.torch.watching.ear import Ear, Loop, Note
+from sleuth.adapters.torch.watching.ear import Loop, Note, Recorder
 from sleuth.adapters.torch.watching.joint_models import Several
 from sleuth.core.observation import Modes
 
@@ -17,7 +17,7 @@ from sleuth.core.observation import Modes
 MOST_TOLD = 256
 
 
-class LayerModes(Ear):
+class LayerModes(Recorder):
     def __init__(self, loop: Loop) -> None:
         super().__init__(loop)
         self._layers = list(_layers(loop.model))

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from sleuth.adapters.torch.watching.call_places import calling_frame
-from sleuth.adapters.torch.watching.ear import Ear, Loop, Note
+from sleuth.adapters.torch.watching.ear import Loop, Note, Recorder
 from sleuth.adapters.torch.watching.finding_models import model_of, name_of, stepped_by
 from sleuth.adapters.torch.watching.manual_updates import leaves_of
 from sleuth.core.observation import Bystander
@@ -19,7 +19,7 @@ FIRST_STEP = 8
 STEPS = 8
 
 
-class Bystanders(Ear):
+class Bystanders(Recorder):
     def __init__(self, loop: Loop) -> None:
         super().__init__(loop)
         self._twins: tuple[int, ...] = ()

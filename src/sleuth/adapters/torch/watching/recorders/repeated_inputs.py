@@ -11,7 +11,7 @@ import torch
 
 from sleuth.adapters.torch.arrays import to_numpy
 from sleuth.adapters.torch.pass_listener import is_tensor
-from sleuth.adapters.torch.watching.ear import Ear, Loop, Note
+from sleuth.adapters.torch.watching.ear import Loop, Note, Recorder
 from sleuth.core.observation import Recurrence
 from sleuth.core.runtime.tree import leaves
 
@@ -25,7 +25,7 @@ MOST_KNOWN = 100_000
 MOST_CALLS = 4096
 
 
-class Recurrences(Ear):
+class Recurrences(Recorder):
     def __init__(self, loop: Loop) -> None:
         super().__init__(loop)
         self._next = 0

@@ -9,7 +9,7 @@ from weakref import ReferenceType, ref
 import torch
 
 from sleuth.adapters.torch.watching.assertions import Assertions
-from sleuth.adapters.torch.watching.ear import Ear, Loop
+from sleuth.adapters.torch.watching.ear import Loop, Recorder
 from sleuth.adapters.torch.watching.joint_models import Several
 from sleuth.adapters.torch.watching.loss_expression import Born, birth
 from sleuth.adapters.torch.watching.nonfinite_check import Bad, Tripwire
@@ -27,7 +27,7 @@ from sleuth.core.observation import NotFinite, Observation, Suspect
 LOSS, GRADIENT = "loss-not-finite", "gradient-not-finite"
 
 
-class Scenes(Ear):
+class Scenes(Recorder):
     def __init__(self, loop: Loop) -> None:
         super().__init__(loop)
         self._guard = loop.guard

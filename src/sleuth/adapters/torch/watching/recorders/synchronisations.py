@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import torch
 
 from sleuth.adapters.torch.watching.call_places import users_line
-from sleuth.adapters.torch.watching.ear import Ear, Loop, Note
+from sleuth.adapters.torch.watching.ear import Loop, Note, Recorder
 from sleuth.adapters.torch.watching.patches import Tap
 from sleuth.core.location import Location
 from sleuth.core.observation import Absent, Synchronisation
@@ -31,7 +31,7 @@ ON_THE_CPU = "the model computes on the CPU, where no call has to wait for a dev
 OURS = str(Path(__file__).parents[4])
 
 
-class Synchronisations(Ear):
+class Synchronisations(Recorder):
     """All ears of the process share the taps."""
 
     _taps: ClassVar[list[Tap]] = []
