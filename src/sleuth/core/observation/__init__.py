@@ -5,6 +5,7 @@ must then produce it. What probes measure are the `Trial`s in `core.trial`.
 """
 
 from sleuth.core.observation.base import Observation, Role, Split
+from sleuth.core.observation.calls import WITH_GRAPH, WITHOUT_GRAPH, CallKind
 from sleuth.core.observation.crash import DIED, Crash, Entry, Held, Misfit, OutOfMemory, OutOfRange
 from sleuth.core.observation.data import Argument, ArrayFacts, Batch, LossCall
 from sleuth.core.observation.loop import (
@@ -30,6 +31,8 @@ from sleuth.core.observation.trouble import Absent, Dropped, Failure, Holder, Me
 
 __all__ = [
     "DIED",
+    "WITHOUT_GRAPH",
+    "WITH_GRAPH",
     "Absent",
     "Accumulation",
     "Architecture",
@@ -38,6 +41,7 @@ __all__ = [
     "Batch",
     "Bystander",
     "Call",
+    "CallKind",
     "Crash",
     "Drawing",
     "Dropped",

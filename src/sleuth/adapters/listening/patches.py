@@ -1,0 +1,69 @@
+"""Functions of ours in the place of a framework's, for a time, and whom they tell.
+
+A patch translates one call of the framework into events and does nothing else: it tells through `tell`, which lets no error
+out, and then lets `speak_up` do what the user asked for, which may raise.
+"""
+
+import functools
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar
+
+from sleuth.adapters.listening.listener import Listener
+
+Function = Callable[..., Any]
+Make = Callable[[Function], Function]  # is given the function that stood there before
+_INHERITED = object()
+
+
+def tell(listeners: Iterable[Listener], event: str, *args: Any) -> None:
+    """Calls the method of that name on each. One that joins meanwhile is told as well, if the list itself is given."""
+    for listener in listeners:
+        try:
+            getattr(listener, event)(*args)
+        except Exception as error:
+            listener.give_up(error)
+
+
+def speak_up(listeners: Iterable[Listener]) -> None:
+    """Before weights are written. May raise: `on_error="stop"`, a limit of steps, the user's own function."""
+    for listener in list(listeners):
+        listener.speak_up()
+
+
+class Patch:
+    """Replaces one attribute of a class or module; `remove` puts back what was there, or nothing where it was inherited.
+
+    If another library wrapped our patch meanwhile we cannot remove it: it then records nothing, is used again by the next one
+    for this place, and goes as soon as the wrapper has gone."""
+
+    _covered: ClassVar[list["Patch"]] = []  # below a wrapper of another library's that was still there
+
+    def __init__(self, owner: Any, name: str, make: Make) -> None:
+        self._owner, self._name = owner, name
+        self._own: Any
+        self._ours: Any
+        self.remove_covered()
+        if (below := next((p for p in self._covered if p._owner is owner and p._name == name), None)) is not None:
+            # It tells whoever listens now: another one above it would tell everything twice.
+            self._covered.remove(below)
+            self._own, self._ours = below._own, below._ours
+            return
+        self._own = vars(owner).get(name, _INHERITED)
+        original = getattr(owner, name)
+        self._ours = functools.wraps(original)(make(original))
+        setattr(owner, name, self._ours)
+
+    def remove(self) -> None:
+        if vars(self._owner).get(self._name) is not self._ours:
+            self._covered.append(self)
+        elif self._own is _INHERITED:
+            delattr(self._owner, self._name)
+        else:
+            setattr(self._owner, self._name, self._own)
+
+    @classmethod
+    def remove_covered(cls) -> None:
+        """Second pass: removes patches that another library's wrapper covered until now."""
+        waiting, cls._covered = cls._covered, []
+        for patch in waiting:
+            patch.remove()
