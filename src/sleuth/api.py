@@ -1,37 +1,27 @@
 """The public functions: the only place that wires the parts together."""
 
-import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
-from itertools import count
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sleuth.core.contract.adapter import Replays
 from sleuth.core.contract.scene import Replayed, Scene
-from sleuth.core.diagnosis import diagnose
 from sleuth.core.engine import Engine
 from sleuth.core.errors import UnusableInput
-from sleuth.core.finding import Finding
-from sleuth.core.history import Seen
-from sleuth.core.observation import Crash, Drawing, LossCall, Role, Step
-from sleuth.core.recording.facts import facts_of
-from sleuth.core.recording.remembered import Remembered
+from sleuth.core.observation import Step
 from sleuth.core.report import Report
-from sleuth.core.settings import Configuration, parse_configuration, read_configuration
 from sleuth.core.subject import Subject
+from sleuth.session.report import build_report, configured
+from sleuth.session.run_folder import RUNS, new_folder
 
 if TYPE_CHECKING:
-    from sleuth.acting import OnError
     from sleuth.core.contract.expectation import Expect
-    from sleuth.core.recording.recording import Recording
-    from sleuth.live import Watch
+    from sleuth.session.on_error import OnError
+    from sleuth.session.watch import Watch
     from sleuth.store.reading import Run
 
 __all__ = ["Subject", "UnusableInput", "examine", "examine_subject", "load", "replay", "scene", "watch"]
-
-RUNS = Path(".sleuth") / "runs"
 
 
 def examine(
@@ -155,10 +145,10 @@ def watch(
     layer names to what their outputs must be, such as `{"encoder.*": sleuth.Expect(shape=(None, 64), low=-10, high=10)}`; one
     that breaks is noted in the report, and under "stop" the layer's call raises `sleuth.Violated`.
     """
-    from sleuth.acting import require_on_error
     from sleuth.adapters import adapter_for
     from sleuth.checks import all_checks
-    from sleuth.live import Watch
+    from sleuth.session.on_error import require_on_error
+    from sleuth.session.watch import Watch
 
     if every is not None and every < 1:
         raise UnusableInput(f"every={every} is not a number of steps; give 1 for every step, or None to let sleuth choose.")
@@ -175,7 +165,6 @@ def watch(
         model,
         optimisers,
         engine,
-        _watch_report,
         every=every,
         overhead=overhead,
         folder=folder,
@@ -185,102 +174,6 @@ def watch(
         assert_finite=assert_finite,
         assertions=assertions,
     ).open()
-
-
-def _watch_report(engine: Engine, watched: "Watch") -> Report:
-    from sleuth.store.arrays import StoredRun
-
-    return build_report(
-        engine,
-        source="watch",
-        framework=watched.adapter.name,
-        subject=watched.name,
-        seconds=watched.seconds,
-        notes=watched.notes,
-        overhead=watched.overhead,
-        record=None if watched.file is None else StoredRun(watched.file),
-    )
-
-
-def new_folder(directory: Path, name: str) -> Path:
-    """Of its own also when a second watch of this process begins in the same second."""
-    wanted = directory / f"{time.strftime('%Y%m%d-%H%M%S')}-{file_name(name)}-{os.getpid()}"
-    for number in count(2):
-        try:
-            wanted.mkdir(parents=True)
-        except FileExistsError:
-            if not wanted.is_dir():  # something else is in the way: whoever writes there says so
-                return wanted
-            wanted = wanted.with_name(f"{wanted.name.split('.')[0]}.{number}")
-        except OSError:
-            return wanted
-        else:
-            return wanted
-    raise AssertionError("numbers do not end")
-
-
-def file_name(name: str) -> str:
-    return "".join(c if c.isalnum() or c in "-_" else "-" for c in name)[:40]
-
-
-def build_report(
-    engine: Engine,
-    *,
-    source: str,
-    framework: str | None,
-    subject: str,
-    seconds: float,
-    notes: tuple[str, ...] = (),
-    facts: Mapping[str, Any] | None = None,
-    overhead: Mapping[str, float] | None = None,
-    record: "Recording | None" = None,
-) -> Report:
-    from sleuth.views import VIEWS
-
-    judgement = engine.judge()
-    culprits = diagnose(_worded(judgement.findings, engine, framework), {c.name: c.explains for c in engine.checks})
-    findings = tuple(f for culprit in culprits for f in (culprit.finding, *culprit.symptoms))
-    seen = engine.history
-    crashes = Seen(seen).all(Crash)
-    return Report(
-        source=source,
-        framework=framework,
-        subject=subject,
-        steps=seen.count(Step),
-        seconds=seconds,
-        culprits=culprits,
-        findings=findings,
-        clear=judgement.clear,
-        not_examined=judgement.not_examined,
-        ignored=judgement.ignored,
-        ignored_at=judgement.ignored_at,
-        stage_of={c.name: c.stage for c in engine.checks},
-        # A script that died has not shown that it trains.
-        examined_anything=any(seen.has(what) for what in (Role.ACTIVATION, LossCall, Step)) and not crashes,
-        overhead=overhead,
-        notes=(*(crash.note for crash in crashes), *notes),
-        facts={**facts_of(seen), **(facts or {})},
-        views=VIEWS,
-        record=record,
-        remembered=Remembered(seen),
-        drawing=next((d.svg for d in Seen(seen).all(Drawing)), ""),
-    )
-
-
-def _worded(findings: Iterable[Finding], engine: Engine, framework: str | None) -> list[Finding]:
-    from sleuth.adapters import in_words_of
-
-    usual = {c.name: c.fix for c in engine.checks}
-    return [replace(f, fix=in_words_of(framework, f.name, f.fix, usual.get(f.name, ""))) for f in findings]
-
-
-def configured(select: list[str] | None, ignore: Mapping[str, str] | None) -> Configuration:
-    from sleuth.checks import all_checks
-
-    checks = all_checks()
-    stored = read_configuration(Path.cwd(), checks)
-    given = parse_configuration({"select": select or [], "ignore": ignore or {}}, checks, "examine()")
-    return Configuration(given.select or stored.select, {**stored.ignore, **given.ignore}, stored.thresholds)
 
 
 def load(path: str | Path) -> Report:

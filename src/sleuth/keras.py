@@ -8,7 +8,7 @@ from sleuth import api
 from sleuth.adapters.keras.watching.watching import KerasWatching
 from sleuth.core.errors import UnusableInput
 from sleuth.core.report import Report
-from sleuth.live import Watch as Watched
+from sleuth.session.watch import Watch as Watched
 
 
 class Watch(keras.callbacks.Callback):

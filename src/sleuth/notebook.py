@@ -12,9 +12,9 @@ from typing import Any
 from sleuth.adapters import frameworks
 from sleuth.core.errors import EnoughSteps, UnusableInput
 from sleuth.core.runtime.importing import forget, when_imported
-from sleuth.running import Options, Session, Told
 from sleuth.script.options import reason_of, require_limits
 from sleuth.script.tracebacks import leave_out_ours
+from sleuth.session.script import Options, Session, Told
 
 TAKES = '--every N, --overhead SHARE, --steps N, --budget SECONDS, --select NAME, --ignore "NAME=REASON", --name NAME'
 

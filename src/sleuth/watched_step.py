@@ -5,14 +5,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sleuth.api import RUNS, watch
+from sleuth.api import watch
 from sleuth.core.contract.adapter import Attended, Discovered, Discovers, WrapsSteps
 from sleuth.core.errors import UnusableInput
 from sleuth.core.report import Report
+from sleuth.session.run_folder import RUNS
 
 if TYPE_CHECKING:
-    from sleuth.acting import OnError
-    from sleuth.live import Watch
+    from sleuth.session.on_error import OnError
+    from sleuth.session.watch import Watch
 
 
 def watch_step(

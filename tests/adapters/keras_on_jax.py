@@ -72,10 +72,10 @@ def leaves_fit_as_it_is() -> None:
     assert logged.seen == {"loss"}
     assert watch.watch is not None
     assert watch.watch.watching.trouble is None, watch.watch.watching.trouble
-    seen = Seen(watch.watch._engine.history)
+    seen = Seen(watch.watch.history)
     assert [s.loss is not None for s in seen.all(Step)] == [True] * 20
     for what in (Role.ACTIVATION, Role.GRADIENT, Role.WEIGHT, Role.UPDATE, LossCall):
-        assert watch.watch._engine.history.has(what), what
+        assert watch.watch.history.has(what), what
 
 
 def names_a_second_softmax() -> None:

@@ -10,12 +10,12 @@ import pytest
 
 import sleuth
 from sleuth.adapters import FOREIGN, REMARK, SPOKEN, advice_in, in_words_of
-from sleuth.api import build_report
 from sleuth.checks import all_checks
 from sleuth.core.check import Check, Evidence, NotExamined, Seen
 from sleuth.core.engine import Engine
 from sleuth.core.observation import Step
 from sleuth.core.settings import Configuration
+from sleuth.session.report import build_report
 from sleuth.testing import Kit
 from tests.conftest import kits
 from tests.core.test_engine import make

@@ -20,7 +20,7 @@ from sleuth.adapters.jax.watching.patches import Patches
 from sleuth.core.contract.adapter import Attended, Discovered
 from sleuth.core.engine import Engine
 from sleuth.core.observation import Architecture
-from sleuth.live import Watch
+from sleuth.session.watch import Watch
 
 
 class Net(eqx.Module):
@@ -75,7 +75,7 @@ def architecture_of(*, compiled: bool) -> Architecture:
 
     def begin(found: Discovered) -> Attended:
         options: dict[str, Any] = {"every": 8, "overhead": 0.02, "folder": None, "quiet": True, "name": ""}
-        watch = Watch(adapter, found.model, found.optimisers, Engine([]), lambda *_: None, **options)  # type: ignore[arg-type, return-value]
+        watch = Watch(adapter, found.model, found.optimisers, Engine([]), **options)
         met.append(Seen(watch.open(), found))
         return met[-1]
 

@@ -14,7 +14,7 @@ from sleuth import ByHand
 from sleuth.adapters.numpy import ADAPTER
 from sleuth.core.history import Seen
 from sleuth.core.observation import Frame, Phase, Role, Step
-from sleuth.live import Watch
+from sleuth.session.watch import Watch
 from tests.adapters import test_numpy_forms as forms
 from tests.adapters.test_numpy_forms import (
     DenseThatMoves,
@@ -155,14 +155,14 @@ def watched(form: str, **options: Any) -> tuple[Watch, dict, dict]:
 def test_every_form_is_heard_and_left_as_it_is(form: str) -> None:
     w, alone, beside = watched(form, every=1)
     report = w.report()
-    steps = Seen(w._engine.history).all(Step)
+    steps = Seen(w.history).all(Step)
     assert (w.watching.steps, w.watching.looks, len(steps)) == (STEPS, STEPS, STEPS)
     assert all(step.heard and step.lr == 0.3 for step in steps)
     assert steps[-1].loss < 0.5 * steps[0].loss
     assert all(np.array_equal(alone[name], beside[name]) for name in alone)
-    assert w.has(Role.WEIGHT)
-    assert w.has(Role.GRADIENT) == (form not in GIVES_NO_GRADIENTS)
-    assert w.has(Role.ACTIVATION) == (form in HAS_LAYERS)
+    assert w.history.has(Role.WEIGHT)
+    assert w.history.has(Role.GRADIENT) == (form not in GIVES_NO_GRADIENTS)
+    assert w.history.has(Role.ACTIVATION) == (form in HAS_LAYERS)
     assert report.status == "healthy", report
     assert not w.notes
 

@@ -11,7 +11,6 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from sleuth import Report, Subject
 from sleuth.adapters.torch import ADAPTER
-from sleuth.api import build_report
 from sleuth.checks import all_checks
 from sleuth.core.engine import Engine
 from sleuth.core.settings import Configuration
@@ -21,6 +20,7 @@ from sleuth.probes.lab.examination import run_probe
 from sleuth.probes.lab.probe import Lab
 from sleuth.probes.model.describing import describing
 from sleuth.probes.model.first_pass import first_pass
+from sleuth.session.report import build_report
 
 
 def judge(model: nn.Module, train: Any, loss: Any = None, *, checks: list[str], **parts: Any) -> Report:

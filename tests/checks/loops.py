@@ -60,7 +60,7 @@ def steps_of(model: nn.Module, optimisers, run: Callable[[], None], **options) -
     with sleuth.watch(model, optimisers, directory=None, quiet=True, select=CHECKS, **options) as w:
         run()
     assert w.watching.trouble is None, w.watching.trouble
-    return w._engine.history.many(Step)
+    return w.history.many(Step)
 
 
 def names(report: sleuth.Report) -> list[str]:

@@ -10,7 +10,6 @@ from torch import nn
 
 from sleuth import Subject
 from sleuth.adapters import adapter_for
-from sleuth.api import build_report
 from sleuth.checks import all_checks
 from sleuth.core.engine import Engine
 from sleuth.core.settings import Configuration
@@ -19,6 +18,7 @@ from sleuth.probes.data.reading import reading
 from sleuth.probes.hyperparameters import decay_trial, gradient_noise, long_training, range_test
 from sleuth.probes.lab.probe import Lab
 from sleuth.probes.lab.rates import suggest
+from sleuth.session.report import build_report
 from tests.checks.trying import attempt
 from tests.kits.torch_kit import TorchKit
 from tests.material import digits

@@ -50,7 +50,7 @@ class Slow(Dataset):
 
 def test_phases_of_a_step_are_measured_and_add_up() -> None:
     w = watched(DataLoader(Slow(0.0005), 16), select="waiting-for-data")
-    steps = [s for s in Seen(w._engine.history).all(Step) if "data" in s.seconds]
+    steps = [s for s in Seen(w.history).all(Step) if "data" in s.seconds]
     assert len(steps) >= 30
     for step in steps:
         assert set(step.seconds) == {"step", "data", "forward", "backward", "optimiser"}
@@ -174,7 +174,7 @@ def test_calls_that_wait_are_counted_step_by_step(monkeypatch) -> None:
 
     w = watched(loader, select="host-synchronises", log=log)
     assert "item" not in vars(torch.Tensor)
-    steps = Seen(w._engine.history).all(Synchronisation)
+    steps = Seen(w.history).all(Synchronisation)
     # What is logged after a step belongs to the next one.
     assert {tuple(sorted(s.calls.items())) for s in steps[1:]} == {((".item()", 5), ("float(…)", 1))}
     assert {s.location.text for s in steps[1:]} == {"row.item()"}

@@ -130,7 +130,7 @@ def heard() -> list[Observation]:
     with sleuth.watch(model, loop.optimisers, directory=None, quiet=True, select=[NAME]) as w:
         loop.run(w)
     w.report()
-    seen = Seen(w._engine.history)
+    seen = Seen(w.history)
     kinds = (Step, Evaluation, LossCall, Recurrence, Predictions)
     return [seen.one(Architecture), *(observation for kind in kinds for observation in seen.all(kind))]
 

@@ -9,12 +9,12 @@ from torch import nn
 import sleuth
 from sleuth import Report
 from sleuth.adapters.torch import ADAPTER
-from sleuth.api import build_report
 from sleuth.checks import all_checks
 from sleuth.core.engine import Engine
 from sleuth.core.finding import Finding
 from sleuth.core.observation import Observation
 from sleuth.script.post_mortem import explain_crash
+from sleuth.session.report import build_report
 
 X = torch.rand(64, 8, generator=torch.Generator().manual_seed(0))
 Y = torch.arange(64) % 4

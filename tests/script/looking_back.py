@@ -8,15 +8,14 @@ from torch import nn
 from torch.nn import functional
 
 from sleuth.adapters import adapter_named
-from sleuth.aftermath import Aftermath
-from sleuth.api import build_report
 from sleuth.checks import all_checks
-from sleuth.core.contract.kept import Kept
 from sleuth.core.engine import Engine
 from sleuth.core.report import Report
 from sleuth.core.stage import Stage
-from sleuth.live import Watch
 from sleuth.probes.lab.probe import all_probes
+from sleuth.session import aftermath
+from sleuth.session.report import report_of
+from sleuth.session.watch import Watch
 
 SECONDS = 60.0
 OF_DATA = [probe for probe in all_probes() if probe.stage is Stage.DATA]
@@ -31,22 +30,17 @@ def looked_back(loop: Loop, inputs: int, outputs: int, model: nn.Module | None =
     model = model or nn.Sequential(nn.Linear(inputs, 16), nn.ReLU(), nn.Linear(16, outputs))
     optimiser = torch.optim.Adam(model.parameters(), lr=3e-3)
     engine = Engine([c for c in all_checks() if c.stage is Stage.DATA])
-
-    def examine(watch: Watch, kept: Kept) -> None:
-        Aftermath(watch.adapter, kept, SECONDS, watch.has).examine(watch.take, lambda text: None, OF_DATA)
-
-    def report(engine: Engine, watch: Watch) -> Report:
-        return build_report(engine, source="run", framework="torch", subject="", seconds=watch.seconds, notes=watch.notes)
-
     adapter = adapter_named("torch")
     watch = Watch(
-        adapter, model, [optimiser], engine, report, every=8, overhead=0.02, folder=None, quiet=True, name="", aftermath=examine
+        adapter, model, [optimiser], engine, every=8, overhead=0.02, folder=None, quiet=True, name="", keeps=True
     ).open()
     try:
         loop(model, optimiser)
     finally:
-        watch.close()
-    found = watch.report()
+        recorded = watch.end()
+        aftermath.examine(recorded, SECONDS, lambda text: None, OF_DATA)
+        recorded.close()
+    found = report_of(recorded, source="run")
     assert not found.notes
     return found
 

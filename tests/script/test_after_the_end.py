@@ -11,7 +11,6 @@ import torch
 from torch.nn import functional
 
 import sleuth
-from sleuth import running
 from sleuth.core.errors import UnusableInput
 from sleuth.script.options import require_limits
 from sleuth.views import progress

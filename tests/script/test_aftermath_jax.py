@@ -10,16 +10,15 @@ import optax
 import pytest
 
 from sleuth.adapters import adapter_named
-from sleuth.aftermath import Aftermath
-from sleuth.api import build_report
 from sleuth.checks import all_checks
 from sleuth.core.contract.adapter import Attended, Discovered
-from sleuth.core.contract.kept import Kept
 from sleuth.core.engine import Engine
 from sleuth.core.report import Report
 from sleuth.core.stage import Severity
-from sleuth.live import Watch
 from sleuth.probes.lab.probe import Probe, all_probes
+from sleuth.session import aftermath
+from sleuth.session.report import report_of
+from sleuth.session.watch import Watch
 
 SECONDS = 120.0
 QUICK = {"reading", "describing", "first_pass", "start", "alignment", "connecting", "flowing"}
@@ -39,15 +38,9 @@ def looked_back(training: Callable[[], None], probes: Sequence[Probe] = PROBES) 
     adapter: Any = adapter_named("jax")
     watches: list[Watch] = []
 
-    def examine(watch: Watch, kept: Kept) -> None:
-        Aftermath(watch.adapter, kept, SECONDS, watch.has).examine(watch.take, lambda text: None, probes)
-
-    def report(engine: Engine, watch: Watch) -> Report:
-        return build_report(engine, source="run", framework="jax", subject="", seconds=watch.seconds, notes=watch.notes)
-
     def begin(found: Discovered) -> Attended:
-        options: dict[str, Any] = {"every": 8, "overhead": 0.02, "folder": None, "quiet": True, "name": "", "aftermath": examine}
-        watches.append(Watch(adapter, found.model, found.optimisers, Engine(all_checks()), report, **options).open())
+        options: dict[str, Any] = {"every": 8, "overhead": 0.02, "folder": None, "quiet": True, "name": "", "keeps": True}
+        watches.append(Watch(adapter, found.model, found.optimisers, Engine(all_checks()), **options).open())
         return _Attended()
 
     discovering = adapter.discover(begin)
@@ -57,9 +50,11 @@ def looked_back(training: Callable[[], None], probes: Sequence[Probe] = PROBES) 
     finally:
         discovering.close()
         for watch in watches:
-            watch.close()
+            watch.end()
+            aftermath.examine(watch.recorded, SECONDS, lambda text: None, probes)
+            watch.recorded.close()
     (watch,) = watches
-    found = watch.report()
+    found = report_of(watch.recorded, source="run")
     assert not found.notes, found.notes
     return found
 

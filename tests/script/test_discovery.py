@@ -12,7 +12,7 @@ from torch.nn import functional
 from sleuth.adapters.torch.watching import created_at, discovery, patches
 from sleuth.core.observation import Architecture, Step
 from sleuth.core.report import Report
-from sleuth.running import Options, Session
+from sleuth.session.script import Options, Session
 from sleuth.store.reading import Run, files_of
 from tests.material import digits
 

@@ -7,10 +7,10 @@ import torch
 from torch import nn
 
 from sleuth.adapters.torch.adapter import TorchAdapter
-from sleuth.aftermath import Aftermath
 from sleuth.core.contract.kept import Kept, Passed
 from sleuth.core.observation import Failure, Observation, Step
 from sleuth.core.subject import Parts, Subject
+from sleuth.session.aftermath import Aftermath
 
 
 def refuses(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:

@@ -15,7 +15,7 @@ from keras import layers
 from sleuth.adapters.keras.patches import _places
 from sleuth.core.errors import EnoughSteps
 from sleuth.core.report import Report
-from sleuth.running import Options, Session
+from sleuth.session.script import Options, Session
 from tests.material import digits
 
 X, Y = (torch.as_tensor(part) for part in digits())

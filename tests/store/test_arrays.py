@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import sleuth
-import sleuth.live
+import sleuth.session.watch
 from sleuth.core.observation import Evaluation, Frame, Role, Split, Step
 from sleuth.core.statistics import COLUMNS
 from sleuth.store.arrays import StoredRun

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 import sleuth
-import sleuth.live
+import sleuth.session.watch
 from sleuth.cli import main
 from sleuth.core.history import History, Thinned
 from sleuth.core.observation import Architecture, Role, Step

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import sleuth
-import sleuth.live
+import sleuth.session.watch
 from sleuth.core.observation import Evaluation, Split, Step
 from sleuth.store import writing
 from sleuth.store.reading import Run
@@ -30,11 +30,11 @@ FULL = """
     from tests.store.test_trouble import report_of, trained
     resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), int(sys.argv[2])))
     state, w = trained(sys.argv[1])
-    print(json.dumps({"state": state, "lost": w._writer.lost, **report_of(w)}))
+    print(json.dumps({"state": state, "lost": w.recorded.writer.lost, **report_of(w)}))
 """
 
 
-def trained(folder: object, steps: int = STEPS) -> tuple[list[float], sleuth.live.Watch | None]:
+def trained(folder: object, steps: int = STEPS) -> tuple[list[float], sleuth.session.watch.Watch | None]:
     """With None for a folder nothing watches."""
     torch.manual_seed(0)
     training = adam()
@@ -50,7 +50,7 @@ def sums(model: torch.nn.Module) -> list[float]:
     return [p.double().sum().item() for p in model.parameters()]
 
 
-def report_of(w: sleuth.live.Watch) -> dict[str, object]:
+def report_of(w: sleuth.session.watch.Watch) -> dict[str, object]:
     report = w.report()
     return {"steps": report.steps, "notes": report.notes, "text": report.to_text()}
 

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 import sleuth
-from sleuth.running import Options, Session
+from sleuth.session.script import Options, Session
 from tests.material import digits
 
 X, Y = (torch.as_tensor(part) for part in digits())

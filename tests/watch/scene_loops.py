@@ -21,4 +21,4 @@ def train(model: nn.Module, loader, *, optimiser=torch.optim.SGD, **options):
 
 
 def seen(w, kind):
-    return w._engine.history.many(kind)
+    return w.history.many(kind)

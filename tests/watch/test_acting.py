@@ -221,9 +221,9 @@ def test_what_a_check_finds_is_acted_on_at_the_next_step(tmp_path: Path) -> None
 def test_symptoms_of_another_error_are_not_acted_on() -> None:
     from dataclasses import replace
 
-    from sleuth.acting import Acting
+    from sleuth.session.on_error import Reactions
 
-    acting = Acting("stop", None)
+    acting = Reactions("stop", None)
     cause, symptom = found_by_a_check("loss-not-finite"), replace(found_by_a_check(), explained_by="loss-not-finite")
     assert [f.name for f in acting.wanted([cause, symptom])] == ["loss-not-finite"]
     assert acting.wanted([cause, symptom]) == []

@@ -10,7 +10,7 @@ from torch.nn import functional
 
 import sleuth
 from sleuth.core.observation import Call, Evaluation, Optimiser, Split, Step
-from sleuth.live import Watch
+from sleuth.session.watch import Watch
 from tests.checks.loops import batches, loss_of, names, net, watch
 
 STEPS = 400
@@ -18,7 +18,7 @@ QUIET = {"directory": None, "quiet": True}
 
 
 def steps_of(w: Watch) -> list[Step]:
-    return w._engine.history.many(Step)
+    return w.history.many(Step)
 
 
 def heard(steps: list[Step]) -> list[Step]:
@@ -136,7 +136,7 @@ def test_a_validation_is_heard_wherever_it_comes() -> None:
 
     with sleuth.watch(model, optimiser, **QUIET) as w:
         trained(model, optimiser, between)
-    found = {e.step: e.metrics["loss"] for e in w._engine.history.many(Evaluation) if e.split is Split.VALIDATION}
+    found = {e.step: e.metrics["loss"] for e in w.history.many(Evaluation) if e.split is Split.VALIDATION}
     assert found == pytest.approx(validated)
 
 
@@ -210,9 +210,9 @@ def test_whatever_is_new_in_the_loop_is_heard() -> None:
 
     with sleuth.watch(model, first, **QUIET) as w:
         trained(model, first, between)
-    calls = {c.kind: c.step for c in w._engine.history.many(Call)}
+    calls = {c.kind: c.step for c in w.history.many(Call)}
     assert calls["scheduler"] == 200
-    assert [o.step for o in w._engine.history.many(Optimiser) if o.number == 1] == [302]
+    assert [o.step for o in w.history.many(Optimiser) if o.number == 1] == [302]
 
 
 def test_modes_that_change_on_the_way_are_seen() -> None:

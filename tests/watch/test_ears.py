@@ -20,7 +20,7 @@ def watched(model, optimiser, loop, **options):
     with sleuth.watch(model, optimiser, directory=None, quiet=True, **options) as w:
         loop(w)
     assert not w.notes, w.notes
-    return w._engine.history
+    return w.history
 
 
 def stepping(model, loss, steps=4, lr=1e-2, optimiser=None):

@@ -32,7 +32,7 @@ class Watched:
         return self.step.report()
 
     def seen(self, what):
-        return self.step.watch._engine.history.many(what)
+        return self.step.watch.history.many(what)
 
 
 @pytest.fixture(autouse=True)

@@ -36,7 +36,7 @@ def test_units_answers_and_the_loss_are_those_of_numpy(here: bool, monkeypatch: 
     monkeypatch.setattr(measuring, "on_host", lambda: here)
     w, given = watched_steps(by_optax)
     assert w.watching.trouble is None
-    history = w._engine.history
+    history = w.history
     units, answers, calls = (history.many(kind) for kind in (Units, Predictions, LossCall))
     assert (len(units), len(answers), len(calls)) == (3, 3, 3)
     for (params, x, y), unit, answer, call in zip(given, units, answers, calls, strict=True):
@@ -56,7 +56,7 @@ def test_units_answers_and_the_loss_are_those_of_numpy(here: bool, monkeypatch: 
 
 def test_a_function_that_was_compiled_in_an_earlier_watch_is_heard_again() -> None:
     """As in a notebook, whose cell is run twice."""
-    looks = [len(watched_steps(by_optax)[0]._engine.history.many(Role.GRADIENT)) for _ in range(2)]
+    looks = [len(watched_steps(by_optax)[0].history.many(Role.GRADIENT)) for _ in range(2)]
     assert looks == [3, 3]
 
 
@@ -77,9 +77,7 @@ def _frames(make, here: bool, monkeypatch: pytest.MonkeyPatch, **jit):
     monkeypatch.setattr(measuring, "on_host", lambda: here)
     w, _ = watched_steps(make, **jit)
     assert w.watching.trouble is None
-    frames = [
-        frame for role in (Role.GRADIENT, Role.WEIGHT, Role.UPDATE, Role.ACTIVATION) for frame in w._engine.history.many(role)
-    ]
+    frames = [frame for role in (Role.GRADIENT, Role.WEIGHT, Role.UPDATE, Role.ACTIVATION) for frame in w.history.many(role)]
     assert frames
     return frames
 
@@ -114,7 +112,7 @@ def test_a_step_that_takes_its_memory_and_writes_by_hand_says_what_is_not_known(
 
     w, _ = watched_steps(by_hand, donate_argnums=0)
     absent = {a.what: a.reason for a in w.watching.drain() if isinstance(a, Absent)}
-    assert TAKEN in (w._engine.history.why_absent(Role.UPDATE), absent.get(Role.UPDATE))
+    assert TAKEN in (w.history.why_absent(Role.UPDATE), absent.get(Role.UPDATE))
 
 
 def test_a_step_with_effects_is_said_to_run_another_form() -> None:

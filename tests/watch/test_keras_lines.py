@@ -12,7 +12,7 @@ from keras import layers, ops
 
 from sleuth.adapters.keras.patches import _places
 from sleuth.core.report import Report
-from sleuth.running import Options, Session
+from sleuth.session.script import Options, Session
 from tests.material import digits
 
 SCRIPTS: dict[str, tuple[str, Callable[[], None], float]] = {}

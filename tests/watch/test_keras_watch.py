@@ -77,7 +77,7 @@ def test_nothing_of_ours_is_left_behind() -> None:
 
 def test_a_watch_sees_the_loss_of_every_step_and_the_tensors_of_some() -> None:
     _, _, watch = watched(model(), every=4)
-    seen = watch.watch._engine.history
+    seen = watch.watch.history
     assert watch.watch.watching.trouble is None
     steps = Seen(seen).all(Step)
     assert len(steps) == 16
@@ -113,7 +113,7 @@ def test_a_watch_as_a_context_around_fit_sees_the_validation_by_itself() -> None
     with sleuth.watch(made, directory=None, quiet=True) as w:
         history, _ = fit(made)
     assert w.watching.trouble is None
-    logged = [e.metrics["loss"] for e in Seen(w._engine.history).all(Evaluation) if e.split is Split.VALIDATION]
+    logged = [e.metrics["loss"] for e in Seen(w.history).all(Evaluation) if e.split is Split.VALIDATION]
     assert logged == pytest.approx(history["val_loss"])
 
 
@@ -127,10 +127,10 @@ def test_a_loop_without_fit_is_watched_too() -> None:
             weights = list(made.trainable_weights)
             with torch.no_grad():
                 optimiser.apply([v.value.grad for v in weights], weights)
-    steps = Seen(w._engine.history).all(Step)
+    steps = Seen(w.history).all(Step)
     assert [s.step for s in steps] == list(range(10))
     assert all(s.calls == ("zero_grad", "forward", "backward", "step") and s.loss is not None for s in steps)
-    assert all(w._engine.history.has(what) for what in (Role.ACTIVATION, Role.GRADIENT, Role.UPDATE, LossCall))
+    assert all(w.history.has(what) for what in (Role.ACTIVATION, Role.GRADIENT, Role.UPDATE, LossCall))
 
 
 def test_stop_comes_before_bad_weights_are_written() -> None:
@@ -190,4 +190,4 @@ def test_a_loss_that_is_not_finite_is_traced_without_touching_dice_and_weights()
     plain, watched = trained(), trained(watch)
     assert all(np.array_equal(a, b, equal_nan=True) for a, b in zip(plain, watched, strict=True))
     assert watch.watch is not None
-    assert Seen(watch.watch._engine.history).all(Origin)
+    assert Seen(watch.watch.history).all(Origin)

@@ -141,7 +141,7 @@ def test_an_exception_says_how_the_training_ended() -> None:
         watch = sleuth.watch(model, optimiser, **OPTIONS)
         with pytest.raises(error), watch:
             raise error
-        (ending,) = watch._engine.history.many(Ending)
+        (ending,) = watch.history.many(Ending)
         assert ending.how == how
 
 

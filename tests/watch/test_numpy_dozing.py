@@ -62,7 +62,7 @@ def train(network: Network, between: Callable[[int], Any] = lambda step: None, r
 
 def seen(watch: Any, kind: type) -> list[Any]:
     watch.report()
-    return Seen(watch._engine.history).all(kind)
+    return Seen(watch.history).all(kind)
 
 
 def watching(network: Bare, **options: Any) -> Any:

@@ -35,7 +35,7 @@ def test_the_origin_is_named(name: str) -> None:
     case = CASES[name]
     w = watched(case)
     assert not w.notes, w.notes
-    (origin, *_) = w._engine.history.many(Origin)
+    (origin, *_) = w.history.many(Origin)
     assert (origin.operation, origin.direction, origin.layer) == (case.operation, case.direction, case.layer)
     assert origin.location is not None
     assert (origin.location.file, origin.location.line) == line_to_blame(case.source)

@@ -223,7 +223,7 @@ def test_nothing_of_the_batch_is_kept_alive_after_the_step() -> None:
 def test_scenes_keep_within_their_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int, left_out: int | None
 ) -> None:
-    monkeypatch.setattr("sleuth.acting.MOST_BYTES", limit)
+    monkeypatch.setattr("sleuth.session.on_error.MOST_BYTES", limit)
     w = train(Net(), poisoned.loader(-2.0, strikes_at=5), directory=tmp_path, optimiser=torch.optim.Adam)
     report = w.report()
     if left_out is None:
@@ -235,7 +235,7 @@ def test_scenes_keep_within_their_bytes(
 
 
 def test_scenes_are_bounded_in_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sleuth.acting.MOST_SCENES", 1)
+    monkeypatch.setattr("sleuth.session.on_error.MOST_SCENES", 1)
     x, y = torch.rand(64, 4), torch.rand(64, 1)
     x[5], x[40] = 0.0, float("nan")
     w = train(Rooted(), DataLoader(TensorDataset(x, y), 16), directory=tmp_path)

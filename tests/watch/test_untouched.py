@@ -144,5 +144,5 @@ def test_another_models_steps_are_not_this_ones() -> None:
         for _ in range(5):
             next(loop)
             functional.cross_entropy(other(torch.ones(4, 12)), torch.zeros(4, dtype=torch.long)).backward()
-    calls = [step.calls for step in w._engine.history.many(sleuth.core.observation.Step)]
+    calls = [step.calls for step in w.history.many(sleuth.core.observation.Step)]
     assert set(calls) == {("zero_grad", "forward", "backward", "step")}

@@ -19,7 +19,7 @@ from sleuth.core.errors import UnusableInput
 from sleuth.core.runtime.importing import forget, when_imported
 
 if TYPE_CHECKING:
-    from sleuth.running import Session, Told
+    from sleuth.session.script import Session, Told
 
 
 class Attendance:
@@ -57,7 +57,7 @@ class Attendance:
             self._trouble = own_failure(failure)
 
     def _wake(self) -> "Session":
-        from sleuth.running import Options, Session
+        from sleuth.session.script import Options, Session
 
         if self._session is None:
             with _back_in(self._folder):

@@ -30,7 +30,7 @@ def report(file: str | None, json_file: str | None, html_file: str | None, fail_
 
 
 def _latest() -> Path:
-    from sleuth.api import RUNS
+    from sleuth.session.run_folder import RUNS
 
     written = [(file.stat().st_mtime, file.parent) for file in RUNS.glob("*/*.sqlite*")]
     if not written:

@@ -30,7 +30,7 @@ def ui(folder: Path | None, port: int | None) -> None:
         raise UnusableInput(f"the dashboard needs {' and '.join(missing)}: pip install 'sleuth[ui]'")
     if folder is not None and not folder.is_dir():
         raise UnusableInput(f"there is no folder {folder}; name one that holds runs, such as .sleuth/runs.")
-    from sleuth.api import RUNS
+    from sleuth.session.run_folder import RUNS
     from sleuth.ui.server import serve
 
     serve(folder or RUNS, port)

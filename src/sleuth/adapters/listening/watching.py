@@ -1,4 +1,4 @@
-"""A watch as the rest of sleuth knows it: what a listener recorded waits here and becomes observations off the training thread."""
+"""A watch as the rest of sleuth knows it: what a listener recorded waits here and becomes observations on another thread."""
 
 from abc import abstractmethod
 from collections import deque

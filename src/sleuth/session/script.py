@@ -4,32 +4,29 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
 from sleuth.adapters import adapter_named, frameworks
-from sleuth.api import RUNS, build_report, configured, file_name, new_folder
 from sleuth.core.contract.adapter import Adapter, Attended, Discovered, Discovering, Discovers, Explains
-from sleuth.core.contract.kept import Kept
 from sleuth.core.engine import NAMES, Engine
 from sleuth.core.errors import EnoughSteps
 from sleuth.core.observation import Absent
 from sleuth.core.report import Report
 from sleuth.core.settings import Configuration
 from sleuth.core.stage import Severity
-from sleuth.live import Watch
 from sleuth.script.by_hand import advice
 from sleuth.script.post_mortem import explain_crash
+from sleuth.session import aftermath
+from sleuth.session.recorded import RecordedTraining
+from sleuth.session.report import build_report, configured, report_of
+from sleuth.session.run_folder import RUNS, file_name, new_folder
+from sleuth.session.watch import Watch
 
 # How long another process of the same run may take to make the run's folder.
 FOLDER_SECONDS = 10.0
-# For experiments after the end: this share of the script's own time, within bounds.
-BUDGET_SHARE = 0.1
-BUDGET_SECONDS = (6.0, 30.0)
-# At least, where each experiment is compiled before it runs, which takes some tenths of a second every time.
-COMPILED_SECONDS = 15.0
 
 
 @dataclass(frozen=True)
@@ -68,7 +65,7 @@ class Told:
 
     report: Report
     folder: Path | None
-    watch: Watch | None = None
+    recorded: RecordedTraining | None = None
 
 
 @dataclass
@@ -98,8 +95,8 @@ class Session:
             discovering.close()
         is_heard = bool(self._open)
         for watched in list(self._open):
-            watched.end_by(_as_failure(error))
-        for discovering in self._discovering:  # what lay below a watch is free now
+            watched.end(_as_failure(error))
+        for discovering in self._discovering:  # second pass: removes patches that a watch's patch covered
             discovering.close()
         if not self.told:
             self.told.append(Told(self._empty_report(error), None))
@@ -134,49 +131,46 @@ class Session:
             found.model,
             found.optimisers,
             Engine(all_checks(), self._configuration),
-            self._report_of,
             every=self.options.every,
             overhead=self.options.overhead,
             folder=self._folder(self.options.name or found.name),
             quiet=True,
             name=self.options.name or self.subject,
             rank=self.rank.number,
-            aftermath=self._look_back if self.options.budget is None or self.options.budget > 0 else None,
+            keeps=self.options.budget is None or self.options.budget > 0,
         )
-        watched = _Watched(watch, self._ended)
+        watched = _Watched(self, watch)
         self._open.append(watched)
         watch.open()
         return watched
 
-    def _look_back(self, watch: Watch, kept: Kept) -> None:
-        """Experiments on what was kept, where the script has come to its end by itself: nobody waits for them in its middle."""
-        from sleuth.aftermath import Aftermath
+    def _ended(self, watched: "_Watched", error: BaseException | None) -> None:
+        self._open.remove(watched)
+        recorded = watched.watch.end(error)
+        # Nobody waits for experiments in the middle of a script, nor after it failed.
+        if self._is_over:
+            self._examine(recorded)
+        recorded.close()
+        folder = None if recorded.file is None else recorded.file.parent
+        self.told.append(Told(self._report_of(recorded), folder, recorded))
+
+    def _examine(self, recorded: RecordedTraining) -> None:
         from sleuth.views import progress
 
-        if not self._is_over:
-            return
-        least, most = BUDGET_SECONDS
-        least = COMPILED_SECONDS if kept.is_compiled else least
-        seconds = self.options.budget if self.options.budget is not None else min(most, max(least, BUDGET_SHARE * watch.seconds))
-        during = ""
+        budget = self.options.budget
+        seconds = aftermath.budget_for(recorded) if budget is None else budget
         with progress.shown(False if self.options.quiet else None) as show:
-            try:
-                aftermath = Aftermath(watch.adapter, kept, seconds, watch.has)
-                aftermath.examine(watch.take, lambda text: show(f"{text} (some {seconds:.0f} s in all; Ctrl-C: no more)"))
-                during = aftermath.interrupted
-            except KeyboardInterrupt:
-                during = "getting ready"
-        if during:
-            watch.remark(f"the experiments after the end were interrupted while: {during}; this is the report so far")
+            aftermath.examine(recorded, seconds, lambda text: show(f"{text} (some {seconds:.0f} s in all; Ctrl-C: no more)"))
 
-    def _ended(self, watched: "_Watched", keep: bool) -> None:
+    def _dropped(self, watched: "_Watched") -> None:
         self._open.remove(watched)
-        folder = None if watched.watch.file is None else watched.watch.file.parent
-        if keep:
-            self.told.append(Told(watched.watch.report(), folder, watched.watch))
-        elif folder is not None:
-            self._begun -= 1
-            shutil.rmtree(folder, ignore_errors=True)
+        watched.watch.close()
+        self._begun -= 1
+        if watched.watch.recorded.file is not None:
+            shutil.rmtree(watched.watch.recorded.file.parent, ignore_errors=True)
+
+    def _report_of(self, recorded: RecordedTraining) -> Report:
+        return report_of(recorded, source="run", notes=self._notes())
 
     def _folder(self, name: str) -> Path:
         if self.rank.count == 1:
@@ -206,28 +200,15 @@ class Session:
             found.append(f"this is process {self.rank.number} of {self.rank.count}; each has its own file in the run's folder")
         return tuple(found)
 
-    def _report_of(self, engine: Engine, watch: Watch) -> Report:
-        from sleuth.store.arrays import StoredRun
-
-        return build_report(
-            engine,
-            source="run",
-            framework=watch.adapter.name,
-            subject=self.subject,
-            seconds=watch.seconds,
-            notes=(*watch.notes, *self._notes()),
-            overhead=watch.overhead,
-            record=None if watch.file is None else StoredRun(watch.file),
-        )
-
     def _add_crash(self, error: BaseException | None) -> None:
         """It came when the last training was over: the report that is spoken of tells of it too."""
         told = self.main()
         asked = (self._adapter.explain,) if isinstance(self._adapter, Explains) else ()
         seen = explain_crash(error, asked, steps=told.report.steps)
-        if seen and told.watch is not None:
-            told.watch.take_late(seen)
-            self.told[self.told.index(told)] = replace(told, report=told.watch.report())
+        if seen and told.recorded is not None:
+            told.recorded.take(*seen)
+            told.recorded.close()
+            self.told[self.told.index(told)] = replace(told, report=self._report_of(told.recorded))
 
     def _empty_report(self, error: BaseException | None) -> Report:
         """Nothing was trained, or nothing that could be heard: not examined is not passed."""
@@ -267,23 +248,18 @@ class Session:
 
 
 class _Watched(Attended):
-    def __init__(self, watch: Watch, ended: "Callable[[_Watched, bool], None]") -> None:
-        self.watch, self._ended = watch, ended
+    def __init__(self, session: Session, watch: Watch) -> None:
+        self._session, self.watch = session, watch
 
     @property
     def steps(self) -> int:
         return self.watch.watching.steps
 
-    def end(self) -> None:
-        self.end_by(None)
-
-    def end_by(self, error: BaseException | None) -> None:
-        self.watch._end_by(error)
-        self._ended(self, True)
+    def end(self, error: BaseException | None = None) -> None:
+        self._session._ended(self, error)
 
     def drop(self) -> None:
-        self.watch.close()
-        self._ended(self, False)
+        self._session._dropped(self)
 
 
 def _as_failure(error: BaseException | None) -> BaseException | None:

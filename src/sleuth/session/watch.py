@@ -1,4 +1,4 @@
-"""A watch from its opening to its report: a thread takes what the adapter noted, judges it now and then and writes it down."""
+"""A watch from its opening to its end: a thread takes what the adapter noted, judges it now and then and writes it down."""
 
 import atexit
 import os
@@ -11,22 +11,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from sleuth.acting import Acting, OnError
 from sleuth.core.contract.adapter import Adapter, Describes, Watches, Watching
 from sleuth.core.contract.expectation import Expect, require_expectations
 from sleuth.core.contract.guard import Act, Alarm, Guard
-from sleuth.core.contract.kept import Kept
 from sleuth.core.diagnosis import diagnose
 from sleuth.core.engine import Engine
 from sleuth.core.errors import EnoughSteps, Stopped, UnusableInput
-from sleuth.core.observation import Architecture, Dropped, Ending, Evaluation, Frame, Observation, Split, Step
-from sleuth.core.recording.jumps import Jumps
+from sleuth.core.history import History
+from sleuth.core.observation import Architecture, Dropped, Ending, Evaluation, Split
 from sleuth.core.report import Report
-from sleuth.core.statistics import pack, unpack
 from sleuth.core.subject import Subject
 from sleuth.script.post_mortem import explain_crash
+from sleuth.session.on_error import OnError, Reactions
+from sleuth.session.recorded import RecordedTraining, as_stored
+from sleuth.session.report import report_of
 from sleuth.store.writing import Writer
 
 # Whatever this thread does in Python the training waits for: seldom, and little at a time.
@@ -34,8 +32,6 @@ DRAIN_SECONDS = 0.4
 # Judging may take this share of the time.
 JUDGED_SHARE = 0.002
 FIRST_JUDGED_SECONDS = 4.0
-
-MakeReport = Callable[[Engine, "Watch"], Report]
 
 # Nothing else of ours holds a watch: one that the user lets go of comes to its end by itself.
 OPEN: "weakref.WeakSet[Watch]" = weakref.WeakSet()
@@ -50,7 +46,6 @@ class Watch:
         model: Any,
         optimisers: Sequence[Any],
         engine: Engine,
-        make_report: MakeReport,
         *,
         every: int | None,
         overhead: float,
@@ -58,42 +53,38 @@ class Watch:
         quiet: bool,
         name: str,
         rank: int = 0,
-        aftermath: "Callable[[Watch, Kept], None] | None" = None,
+        keeps: bool = False,
         on_error: OnError = "report",
         assert_finite: bool = False,
         assertions: Mapping[str, Expect] | None = None,
     ) -> None:
+        """`keeps`: some of what passes by is kept for an examination after the end, see `RecordedTraining.kept`."""
         if not isinstance(adapter, Watches):
             raise UnusableInput(f"the {adapter.name} adapter cannot watch a loop yet; use sleuth.examine.")
-        self.adapter, self.name, self.quiet = adapter, name, quiet
-        self.began = time.monotonic()
-        self.seconds = 0.0
-        self.thread_seconds = 0.0  # of our own thread
+        self.adapter, self.quiet = adapter, quiet
         self.findings: tuple[str, ...] = ()
-        self._engine, self._make_report, self._aftermath = engine, make_report, aftermath
-        self._lock = threading.RLock()
-        self._done = threading.Event()
-        self._writer = Writer(folder / f"rank{rank}.sqlite") if folder is not None else None
-        if self._writer is not None:
-            self._writer.write_fact("run", {"framework": adapter.name, "subject": name, "began": time.time()})
-        self._next_judgement = self.began + FIRST_JUDGED_SECONDS
-        self._told = 0
+        self._began = time.monotonic()
+        self._thread_seconds = 0.0  # of our own thread
         self._failed = ""
-        self._remarks: list[str] = []
-        self._jumps = Jumps()
-        self._described(model, optimisers)
+        writer = Writer(folder / f"rank{rank}.sqlite") if folder is not None else None
+        if writer is not None:
+            writer.write_fact("run", {"framework": adapter.name, "subject": name, "began": time.time()})
+        self.recorded = RecordedTraining(adapter, name, engine, writer)
+        self._lock = self.recorded.lock
+        self._done = threading.Event()
+        self._next_judgement = self._began + FIRST_JUDGED_SECONDS
+        self._told_dropped = 0
+        self._describe(model, optimisers)
         # Scenes are numbered by the run: one process of several keeps them.
-        self._acting = Acting(on_error, folder if rank == 0 else None)
+        self._reactions = Reactions(on_error, folder if rank == 0 else None)
         self._guard = Guard(
-            every_gradient=assert_finite or self._acting.stops,
+            every_gradient=assert_finite or self._reactions.stops,
             every_activation=assert_finite,
             expectations=require_expectations(assertions),
-            room=self._acting.room,
+            room=self._reactions.room,
             tell=_teller(self),
         )
-        self.watching: Watching = adapter.watch(
-            model, optimisers, every=every, overhead=overhead, guard=self._guard, keeps=aftermath is not None
-        )
+        self.watching: Watching = adapter.watch(model, optimisers, every=every, overhead=overhead, guard=self._guard, keeps=keeps)
         self._thread = threading.Thread(target=_work, args=(weakref.ref(self), self._done), name="sleuth", daemon=True)
         self._process = os.getpid()
 
@@ -101,7 +92,7 @@ class Watch:
         self.watching.open()
         self._thread.start()
         OPEN.add(self)
-        held = (self.watching, self._writer, self._done, self.quiet, self._process, self.began)
+        held = (self.watching, self.recorded.writer, self._done, self.quiet, self._process, self._began)
         weakref.finalize(self, _let_go, *held).atexit = False
         return self
 
@@ -109,7 +100,7 @@ class Watch:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, *rest: object) -> None:
-        self._end_by(error)
+        self.close(error)
 
     def log(self, *, step: int | None = None, **metrics: float) -> None:
         """Values that only the user knows: loss, accuracy; with `val_` in front they are of the validation data."""
@@ -117,100 +108,90 @@ class Watch:
         for split, prefix in ((Split.TRAIN, ""), (Split.VALIDATION, "val_")):
             mine = {k.removeprefix("val_"): float(v) for k, v in metrics.items() if k.startswith("val_") == bool(prefix)}
             if mine:
-                self._take([Evaluation(at, split, mine, logged=True)])
+                self.recorded.take(Evaluation(at, split, mine, logged=True))
 
-    def report(self) -> Report:
-        with self._lock:
-            self._drain()
-            if not self._done.is_set():
-                self.seconds = time.monotonic() - self.began
-            return self._make_report(self._engine, self)
-
-    def close(self) -> None:
-        """Ends the watch; every hook is gone afterwards. A second time does nothing."""
-        self._end("completed")
-
-    def _end_by(self, error: BaseException | None) -> None:
-        known = error is None or isinstance(error, Stopped) or self._done.is_set() or os.getpid() != self._process
-        if error is not None and not known:
-            self._take(explain_crash(error, self.watching.explain, steps=self.watching.steps))
-        self._end(_how(error))
-
-    def _end(self, how: str) -> None:
-        # A child of the process has neither the thread nor the right to write.
-        if self._done.is_set() or os.getpid() != self._process:
-            return
-        OPEN.discard(self)
-        self.seconds = time.monotonic() - self.began
-        self._done.set()
-        try:
-            self.watching.close()
-        finally:
-            if self._thread.is_alive() and self._thread is not threading.current_thread():
-                self._thread.join(timeout=10)
-            self._acting.write()
-            with self._lock:
-                self._drain()
-                self._take([Ending(self.watching.steps, how)])
-                self._look_back()
-                if self._writer is not None:
-                    self._writer.write_fact("end", {"seconds": self.seconds, "overhead": self.overhead, "notes": self.notes})
-                    self._writer.close()
-        if not self.quiet:
-            print(self._last_line(), file=sys.stderr)
-
-    def _look_back(self) -> None:
-        kept = self.watching.take_kept()
-        if kept is not None and self._aftermath is not None:
-            try:
-                self._aftermath(self, kept)
-            except Exception as error:
-                self._failed = self._failed or f"what was kept could not be examined: {type(error).__name__}: {error}"
-
-    def take(self, observation: Observation) -> None:
-        """Something that was found out otherwise; judged and kept like everything else."""
-        self._take([observation])
-
-    def take_late(self, observations: list[Observation]) -> None:
-        """The same after the end."""
-        self._take(observations)
-        if self._writer is not None:
-            self._writer.close()
-
-    def remark(self, text: str) -> None:
-        """For the report's notes."""
-        self._remarks.append(text)
-
-    def has(self, what: Any) -> bool:
-        """Was this kind of observation, or this role, seen?"""
-        return self._engine.history.has(what)
+    @property
+    def history(self) -> History:
+        """What was seen so far."""
+        return self.recorded.history
 
     @property
     def file(self) -> Path | None:
-        """Where it is written; None: nowhere."""
-        return None if self._writer is None else self._writer.path
+        """Where the run is written; None: nowhere."""
+        return self.recorded.file
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the report says beside its findings."""
+        self._note()
+        return self.recorded.notes
 
     @property
     def overhead(self) -> dict[str, Any]:
         """What watching cost: time inside the training and of our own thread, against the rest."""
-        own = self.watching.own_seconds + self.thread_seconds
-        plain = max(self.seconds - own, 1e-9)
+        own = self.watching.own_seconds + self._thread_seconds
+        plain = max(self.recorded.seconds - own, 1e-9)
         return {
             "ratio": round(1 + own / plain, 4),
             "recorded_steps": self.watching.looks,
             "dropped_steps": self.watching.dropped,
         }
 
-    @property
-    def notes(self) -> tuple[str, ...]:
+    def report(self) -> Report:
+        with self._lock:
+            self._drain()
+            self._note()
+            return report_of(self.recorded, source="watch")
+
+    def end(self, error: BaseException | None = None) -> RecordedTraining:
+        """Every hook is gone afterwards; `error` is what left the loop. What comes back can still be examined and added to; its
+        file is open until somebody closes it. A second time does nothing."""
+        # A child of the process has neither the thread nor the right to write.
+        if self._done.is_set() or os.getpid() != self._process:
+            return self.recorded
+        if not isinstance(error, Stopped):
+            self.recorded.take(*explain_crash(error, self.watching.explain, steps=self.watching.steps))
+        OPEN.discard(self)
+        self._note()
+        self._done.set()
+        try:
+            self.watching.close()
+        finally:
+            if self._thread.is_alive() and self._thread is not threading.current_thread():
+                self._thread.join(timeout=10)
+            self._reactions.write()
+            with self._lock:
+                self._drain()
+                self.recorded.take(Ending(self.watching.steps, _how(error)))
+                self._take_kept()
+                self._note()
+        return self.recorded
+
+    def close(self, error: BaseException | None = None) -> None:
+        """Ends the watch, closes its file and says in a line what was found. A second time does nothing."""
+        if self._done.is_set() or os.getpid() != self._process:
+            return
+        self.end(error).close()
+        if not self.quiet:
+            print(self._last_line(), file=sys.stderr)
+
+    def _take_kept(self) -> None:
+        try:
+            self.recorded.kept = self.watching.take_kept()
+        except Exception as error:
+            self._failed = self._failed or f"what was kept could not be put together: {type(error).__name__}: {error}"
+
+    def _note(self) -> None:
+        """What the report says beside its findings, as it is now."""
+        if not self._done.is_set():
+            self.recorded.seconds = time.monotonic() - self._began
         found = list(self.watching.remarks)
         if self.watching.trouble:
             found.append(f"watching stopped after {self.watching.steps} steps: {self.watching.trouble}")
-        if self._writer is not None and self._writer.trouble:
-            found.append(f"{self._writer.lost} observations are not in {self._writer.path}: {self._writer.trouble}")
         if self._failed:
             found.append(self._failed)
-        return (*found, *self._remarks, *self._acting.notes)
+        self.recorded.watch_notes = (*found, *self._reactions.notes)
+        self.recorded.overhead = self.overhead
 
     def _last_line(self) -> str:
         report = self.report()
@@ -219,11 +200,11 @@ class Watch:
         cost = (self.overhead["ratio"] - 1) * 100
         return f"sleuth · {self.watching.steps} steps · {verdict} · watching cost {cost:.1f} %"
 
-    def _described(self, model: Any, optimisers: Sequence[Any]) -> None:
+    def _describe(self, model: Any, optimisers: Sequence[Any]) -> None:
         if isinstance(self.adapter, Describes):
-            subjects = [Subject(model, None, optimizer=o, name=self.name) for o in (optimisers or [None])]
+            subjects = [Subject(model, None, optimizer=o, name=self.recorded.name) for o in (optimisers or [None])]
             architectures = [self.adapter.architecture(subject) for subject in subjects]
-            self._take([_held_by_any(architectures), self.adapter.settings(subjects[0])])
+            self.recorded.take(_held_by_any(architectures), self.adapter.settings(subjects[0]))
 
     def _look_after(self) -> None:
         """What the thread does now and then."""
@@ -231,43 +212,31 @@ class Watch:
         with self._lock:
             self._drain()
             self._judge()
-        self._acting.write()
-        self.thread_seconds += time.thread_time() - began
+        self._reactions.write()
+        self._thread_seconds += time.thread_time() - began
 
     def _drain(self) -> None:
-        self._take(self.watching.drain())
-        if self.watching.dropped > self._told:
-            self._take([Dropped(self.watching.dropped - self._told, "the thread that records them fell behind")])
-            self._told = self.watching.dropped
-        if self._writer is not None:
-            self._writer.commit()
-
-    def _take(self, observations: list[Observation]) -> None:
-        """What is judged is what is stored: a replay must come to the same verdict."""
-        packed: dict[int, np.ndarray] = {}
-        rounded = [_as_stored(o, packed) for o in observations]
-        with self._lock:
-            rounded += list(self._jumps.found([o for o in rounded if isinstance(o, Step)]))
-            for observation in rounded:
-                self._engine.emit(observation)
-            if self._writer is not None and rounded:
-                self._writer.write(rounded, packed)
+        self.recorded.take(*self.watching.drain())
+        if self.watching.dropped > self._told_dropped:
+            self.recorded.take(Dropped(self.watching.dropped - self._told_dropped, "the thread that records them fell behind"))
+            self._told_dropped = self.watching.dropped
+        self.recorded.commit()
 
     def _alarmed(self, alarm: Alarm) -> Act | None:
         """On the training thread: what was seen is judged at once, and what the user wants done comes back."""
         with self._lock:
-            self._take([*self.watching.drain(), *alarm.observations])
-            finding = alarm.finding or (self._engine.find(alarm.name) if alarm.name else None)
-            return self._acting.heard(alarm, finding)
+            self.recorded.take(*self.watching.drain(), *alarm.observations)
+            finding = alarm.finding or (self.recorded.engine.find(alarm.name) if alarm.name else None)
+            return self._reactions.heard(alarm, finding)
 
     def _judge(self) -> None:
         if time.monotonic() < self._next_judgement:
             return
-        began = time.thread_time()
-        judgement = self._engine.judge()
+        began, engine = time.thread_time(), self.recorded.engine
+        judgement = engine.judge()
         self.findings = tuple(f.name for f in judgement.findings)
-        culprits = diagnose(judgement.findings, {c.name: c.explains for c in self._engine.checks})
-        self._guard.asked.extend(self._acting.wanted(f for c in culprits for f in (c.finding, *c.symptoms)))
+        culprits = diagnose(judgement.findings, {c.name: c.explains for c in engine.checks})
+        self._guard.asked.extend(self._reactions.wanted(f for c in culprits for f in (c.finding, *c.symptoms)))
         cost = time.thread_time() - began
         self._next_judgement = time.monotonic() + max(FIRST_JUDGED_SECONDS, cost / JUDGED_SHARE)
 
@@ -301,7 +270,7 @@ def _let_go(watching: Watching, writer: Writer | None, done: threading.Event, qu
         watching.close()
         left = [*watching.drain(), Ending(watching.steps, "stopped")]
         if writer is not None:
-            writer.write([_as_stored(observation) for observation in left])
+            writer.write([as_stored(observation) for observation in left])
             notes = [*watching.remarks, "nobody held the watch any more, so it ended by itself"]
             writer.write_fact("end", {"seconds": time.monotonic() - began, "overhead": None, "notes": notes})
             writer.close()
@@ -316,7 +285,7 @@ def _let_go(watching: Watching, writer: Writer | None, done: threading.Event, qu
 def _end_all() -> None:
     """The script ends while watches are open. Without `with` an exception that ended it is known only here."""
     for watch in list(OPEN):
-        watch._end_by(getattr(sys, "last_value", None))
+        watch.close(getattr(sys, "last_value", None))
 
 
 def _teller(watch: Watch) -> Callable[[Alarm], Act | None]:
@@ -339,15 +308,3 @@ def _held_by_any(architectures: list[Architecture]) -> Architecture:
         first.strays if first.strays is None else tuple(s for s in first.strays if all(s in (a.strays or ()) for a in others))
     )
     return replace(first, parameters=tuple(parameters), strays=strays)
-
-
-def _as_stored(observation: Observation, packed: dict[int, np.ndarray] | None = None) -> Observation:
-    """`packed` is given the form in which a frame is written, so that it is made once."""
-    if not isinstance(observation, Frame):
-        return observation
-    form = pack(observation.table)
-    seen = observation
-    stored = Frame(seen.step, seen.role, seen.paths, unpack(form), seen.exponents, seen.sampled)
-    if packed is not None:
-        packed[id(stored)] = form
-    return stored

@@ -1,4 +1,4 @@
-"""After the end of a script: what passed by is examined, as far as it was kept, and the model as it was at its first step."""
+"""After the end of a training: what passed by is examined, as far as it was kept, and the model as it was at its first step."""
 
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack, suppress
@@ -22,6 +22,7 @@ from sleuth.probes.lab.gathered_batches import Gathered, gather
 from sleuth.probes.lab.probe import Lab, Probe, all_probes
 from sleuth.probes.lab.sources import whole_batches
 from sleuth.probes.lab.validation_or_training import validation_of
+from sleuth.session.recorded import RecordedTraining
 
 # These would need the user's own loader: its workers, its second pass, the size of its batches.
 OF_THE_LOADER = ("worker_noise", "second_pass", "gradient_noise")
@@ -36,6 +37,41 @@ COMPILED_ONCE = ("start", "causality")
 # framework's own, and their time is better spent elsewhere.
 BY_HAND_SHARE = 0.4
 NOT_BY_HAND = "no derivative is written by hand: they are the framework's own"
+
+
+# For experiments: this share of the training's own time, within bounds.
+BUDGET_SHARE = 0.1
+BUDGET_SECONDS = (6.0, 30.0)
+# At least, where each experiment is compiled before it runs, which takes some tenths of a second every time.
+COMPILED_SECONDS = 15.0
+
+
+def budget_for(recorded: RecordedTraining) -> float:
+    """Seconds that suit the training's own time."""
+    least, most = BUDGET_SECONDS
+    least = COMPILED_SECONDS if recorded.kept is not None and recorded.kept.is_compiled else least
+    return min(most, max(least, BUDGET_SHARE * recorded.seconds))
+
+
+def examine(
+    recorded: RecordedTraining, seconds: float, progress: Callable[[str], None], probes: Iterable[Probe] | None = None
+) -> None:
+    """Experiments on what the watch kept; what they show is added to the recording. Nothing of it may raise: what went wrong is
+    a remark in the report."""
+    kept, recorded.kept = recorded.kept, None
+    if kept is None:
+        return
+    during = ""
+    try:
+        aftermath = Aftermath(recorded.adapter, kept, seconds, recorded.history.has)
+        aftermath.examine(recorded.take, progress, probes)
+        during = aftermath.interrupted
+    except KeyboardInterrupt:
+        during = "getting ready"
+    except Exception as error:
+        recorded.remark(f"what was kept could not be examined: {type(error).__name__}: {error}")
+    if during:
+        recorded.remark(f"the experiments after the end were interrupted while: {during}; this is the report so far")
 
 
 class Aftermath:

@@ -23,7 +23,7 @@ def require_on_error(given: OnError) -> OnError:
     raise UnusableInput(f'on_error={given!r} is not known; give "report", "warn", "stop" or a function that takes the finding.')
 
 
-class Acting:
+class Reactions:
     """Each name is acted on once. Scenes are written by whoever calls `write`: not the training thread."""
 
     def __init__(self, on_error: OnError, folder: Path | None) -> None:
