@@ -38,16 +38,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     schedule.add_options(parser)
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    schedule.add_markers(config)
-
-
-def pytest_report_header(config: pytest.Config) -> str | None:
-    return schedule.header(config)
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    schedule.select(config, items)
+pytest_configure = schedule.add_markers
+pytest_collection_modifyitems = schedule.select
 
 
 @pytest.fixture
@@ -117,7 +109,8 @@ def no_hook_survives():
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Per case, how many checks were examined: silence by not looking is not health."""
+    """Per case, how many checks were examined: silence by not looking is not health. And which cases were left for later."""
+    schedule.announce(terminalreporter)
     rows, unbuilt = [], []
     for outcome in ("passed", "failed", "skipped"):
         for report in terminalreporter.stats.get(outcome, []):

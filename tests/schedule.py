@@ -46,13 +46,13 @@ def add_markers(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "turn(n): a long case outside torch, left out by --turn of another number")
 
 
-def header(config: pytest.Config) -> str | None:
-    turn = config.getoption("--turn")
-    if turn is None:
-        return None
-    return (
-        f"turn {turn % TURNS} of 0 to {TURNS - 1}: the other long cases outside torch come at the next changes, and with --full"
-    )
+def announce(terminalreporter: pytest.TerminalReporter) -> None:
+    turn = terminalreporter.config.getoption("--turn")
+    if turn is not None:
+        turns = f"turn {turn % TURNS} (of 0 to {TURNS - 1})"
+        terminalreporter.write_line(
+            f"Of the long cases outside torch those of {turns}; the others come at the next changes, and with --full."
+        )
 
 
 def select(config: pytest.Config, items: list[pytest.Item]) -> None:
