@@ -17,6 +17,7 @@ from torch.nn.modules import module
 os.environ.setdefault("KERAS_BACKEND", "torch")
 
 from sleuth.testing import Kit
+from tests import golden_tables, schedule
 from tests.kits.jax_kit import JaxKit
 from tests.kits.keras_kit import KerasKit
 from tests.kits.mithril_kit import MithrilKit
@@ -27,34 +28,18 @@ from tests.kits.torch_kit import TorchKit
 # Small models train faster on one thread, and the same way on every machine.
 torch.set_num_threads(1)
 
-# All cases in all frameworks take more than half an hour.
-TURNS = 4
-
 
 def kits() -> list[Kit]:
     return [TorchKit(), NumpyKit(), MithrilKit(), KerasKit(), JaxKit(), MlxKit()]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--update-golden", action="store_true", help="write golden files anew instead of comparing")
-    parser.addoption("--full", action="store_true", help="also run the long tests")
-    parser.addoption("--long", action="store_true", help="run only the long tests")
+    parser.addoption("--update-golden", action="store_true", help="write golden files and rows anew instead of comparing")
+    schedule.add_options(parser)
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "long: only with --full")
-    for turn in range(TURNS):
-        config.addinivalue_line("markers", f"turn_{turn}: of the cases in frameworks other than torch, which CI tries by turns")
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    long = [item for item in items if "long" in item.keywords]
-    if config.getoption("--long"):
-        config.hook.pytest_deselected(items=[item for item in items if item not in long])
-        items[:] = long
-    elif not config.getoption("--full"):
-        for item in long:
-            item.add_marker(pytest.mark.skip(reason="a long test: ./dev test --full"))
+pytest_configure = schedule.add_markers
+pytest_collection_modifyitems = schedule.select
 
 
 @pytest.fixture
@@ -68,6 +53,25 @@ def golden(request: pytest.FixtureRequest):
             file.write_text(text)
         assert file.exists(), f"{file} is missing: run with --update-golden and read what it wrote"
         assert text == file.read_text()
+
+    return compare
+
+
+@pytest.fixture
+def golden_row(request: pytest.FixtureRequest):
+    """Compare what was found in a case with its row in the framework's table; --update-golden writes the row.
+
+    None is for a case that cannot be built: it has no row."""
+
+    def compare(case: str, kit: str, found: str | None) -> None:
+        if request.config.getoption("--update-golden"):
+            golden_tables.write_row(kit, case, found)
+            return
+        row = golden_tables.rows(kit).get(case)
+        where = f"{case} in {golden_tables.table(kit)}"
+        assert row is not None or found is None, f"no row of {where}: run with --update-golden and read what it wrote"
+        assert row is None or found is not None, f"{where} has a row and cannot be built: run with --update-golden"
+        assert found == row
 
     return compare
 
@@ -105,7 +109,8 @@ def no_hook_survives():
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Per case, how many checks were examined: silence by not looking is not health."""
+    """Per case, how many checks were examined: silence by not looking is not health. And which cases were left for later."""
+    schedule.announce(terminalreporter)
     rows, unbuilt = [], []
     for outcome in ("passed", "failed", "skipped"):
         for report in terminalreporter.stats.get(outcome, []):

@@ -5,50 +5,51 @@ import pytest
 from sleuth import Report
 from sleuth.checks import all_checks
 from sleuth.testing import CannotBuild, Case, Elsewhere, Kit, discover
-from tests.conftest import TURNS, kits
+from tests import schedule
+from tests.conftest import kits
+from tests.golden_tables import found_in
 from tests.grid import CASES, TWINS, cases_of, diagnosed
 
 
-def pair(case: Case, kit: Kit, turn: int, healthy: bool = False):
-    """The same checks judge every framework, and the zoo asks every time whether they are silent: the rest is asked at length.
-    Outside torch they come by turns: in each a part of every framework's cases, and some frameworks of every case."""
-    marks = [pytest.mark.long] if healthy or (kit.quick is not None and case.name not in kit.quick) else []
-    if kit.quick is not None:
-        marks.append(getattr(pytest.mark, f"turn_{turn % TURNS}"))
-    return pytest.param(case, kit, id=f"{case.name}-{kit.name}", marks=marks)
+def pairs(*, healthy: bool) -> list:
+    return [
+        pytest.param(
+            case, kit, id=f"{case.name}-{kit.name}", marks=schedule.marks(case.name, kit.name, (row, column), healthy=healthy)
+        )
+        for column, kit in enumerate(kits())
+        for row, case in enumerate(cases_of(kit))
+    ]
 
 
-BY_KIT = [(case, kit, row + column) for column, kit in enumerate(kits()) for row, case in enumerate(cases_of(kit))]
-PAIRS = [pair(*given) for given in BY_KIT]
-HEALTHY = [pair(*given, healthy=True) for given in BY_KIT]
-
-
-def run(case: Case, kit: Kit, variant: str, record_property) -> Report | None:
-    """The report of one variant; None, said in the matrix, when the kit cannot build the case."""
+def run(case: Case, kit: Kit, variant: str, record_property) -> Report | CannotBuild:
+    """The report of one variant; or, said in the matrix, why the kit cannot build the case."""
     try:
         report = diagnosed(case, kit, variant)
     except CannotBuild as reason:
         record_property("cannot_build", str(reason))
-        return None
+        return reason
     record_property("variant", variant)
     record_property("examined", (len(report.stage_of) - len(report.not_examined), len(report.not_examined)))
     return report
 
 
-@pytest.mark.parametrize(("case", "kit"), PAIRS)
-def test_a_sick_case_is_named_first(case: Case, kit: Kit, record_property, golden) -> None:
+@pytest.mark.parametrize(("case", "kit"), pairs(healthy=False))
+def test_a_sick_case_is_named_first(case: Case, kit: Kit, record_property, golden_row) -> None:
     report = run(case, kit, "sick", record_property)
-    if report is None:
+    if isinstance(report, Elsewhere):  # another machine may have written a row
+        return
+    if isinstance(report, CannotBuild):
+        golden_row(case.name, kit.name, None)
         return
     assert report.culprits, report.to_text()
     assert report.culprits[0].finding.name == case.name, report.to_text()
-    golden(f"cases/{case.name}.{kit.name}.txt", _names(report))
+    golden_row(case.name, kit.name, found_in(report))
 
 
-@pytest.mark.parametrize(("case", "kit"), HEALTHY)
+@pytest.mark.parametrize(("case", "kit"), pairs(healthy=True))
 def test_a_healthy_case_is_silent(case: Case, kit: Kit, record_property) -> None:
     report = run(case, kit, "healthy", record_property)
-    if report is None:
+    if isinstance(report, CannotBuild):
         return
     assert not report.findings, report.to_text()
     assert case.name in report.clear, f"{case.name} was not examined: {report.not_examined.get(case.name)}"
@@ -81,9 +82,3 @@ def _can_build(case: Case, kit: Kit) -> bool:
     except CannotBuild:
         return False
     return True
-
-
-def _names(report: Report) -> str:
-    """The row of the golden table: culprits with their symptoms, in order."""
-    lines = [f"{c.finding.name}: {', '.join(s.name for s in c.symptoms) or '-'}" for c in report.culprits]
-    return "\n".join(lines) + "\n"

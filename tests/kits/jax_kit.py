@@ -79,7 +79,6 @@ def weighted(weight: np.ndarray | None = None, label_smoothing: float = 0.0, ign
 
 class JaxKit(Kit):
     name = "jax"
-    quick = frozenset({"double-softmax", "labels-misaligned", "vanishing-gradients"})
     absent: ClassVar = ABSENT
 
     @property

@@ -126,8 +126,6 @@ OWN_LAYERS = {
 
 class KerasKit(Kit):
     name = "keras"
-    # A step of a small model takes Keras ten times as long as torch.
-    quick = frozenset({"double-softmax", "forward-fails"})
     absent: ClassVar[Mapping[str, str]] = {
         "precision-lost": "Adam adds 1e-7, which float16 still holds: a model in float16 learned as well as one in float32",
         "accumulation-not-scaled": "gradient_accumulation_steps of an optimiser divides by itself; in a loop of one's own "

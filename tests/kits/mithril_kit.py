@@ -282,7 +282,6 @@ ABSENT = {
 class MithrilKit(Kit):
     name = "mithril"
     absent = ABSENT
-    quick = frozenset({"double-softmax", "labels-misaligned", "vanishing-gradients"})
 
     def linear(self, inputs: int, outputs: int, bias: bool = True) -> Piece:
         return linear(inputs, outputs, bias)

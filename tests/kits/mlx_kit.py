@@ -180,7 +180,6 @@ def _array(values: np.ndarray) -> mx.array:
 
 class MlxKit(Kit):
     name = "mlx"
-    quick = frozenset({"clipping-misplaced", "double-softmax", "graph-retained", "labels-misaligned", "vanishing-gradients"})
     absent: ClassVar[Mapping[str, str]] = {
         "gradients-erased": "there is no zero_grad: nn.value_and_grad returns the gradients, and nothing clears them",
         "hidden-state-not-detached": "nn.value_and_grad differentiates only what happens inside its function: a state from an "

@@ -25,7 +25,6 @@ class Kit(ABC):
     """
 
     name: ClassVar[str]
-    quick: ClassVar[frozenset[str] | None] = None  # cases that are tried every time, where not all are: the others are long
     own_loader: ClassVar[bool] = False  # `loader` gives one of the framework's own, that an adapter may read by position
     absent: ClassVar[Mapping[str, str]] = {}  # illnesses that cannot be had in this framework, each with the reason
 
