@@ -11,6 +11,7 @@ import torch
 from torch.nn import functional
 
 import sleuth
+import sleuth.session.script as running
 from sleuth.core.errors import UnusableInput
 from sleuth.script.options import require_limits
 from sleuth.views import progress
