@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 SETS = Path(__file__).parent / "scripts"
+SOURCE = Path(__file__).parent.parent / "src"
 # A line is right when it is at most so far away.
 NEAR = 2
 LONGEST_SECONDS = 300
@@ -50,7 +51,8 @@ class Answer:
 
 def run(script: dict[str, Any], plainly: bool) -> Answer:
     path = script["file"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+    # The sleuth of this tree, whichever one is installed.
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONPATH": str(SOURCE)}
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
         plain = timed([sys.executable, str(path)], folder, environment) if plainly else 0.0

@@ -1,18 +1,13 @@
-"""The trainings that are watched. Each gives a step that does what a user's loop does."""
-
-from collections.abc import Callable
-from dataclasses import dataclass
+"""Trainings of PyTorch."""
 
 import torch
 from torch import nn
 from torch.nn import functional
 
+from benchmarks.watching.training import Training, looped
 
-@dataclass(frozen=True)
-class Training:
-    model: nn.Module
-    optimiser: torch.optim.Optimizer
-    step: Callable[[], torch.Tensor]
+torch.set_num_threads(1)
+torch.manual_seed(0)
 
 
 def classifying(model: nn.Module, x: torch.Tensor, classes: int) -> Training:
@@ -26,7 +21,7 @@ def classifying(model: nn.Module, x: torch.Tensor, classes: int) -> Training:
         optimiser.step()
         return loss
 
-    return Training(model, optimiser, step)
+    return looped(model, optimiser, step)
 
 
 def mlp() -> Training:
