@@ -52,7 +52,8 @@ class Answer:
 def run(script: dict[str, Any], plainly: bool) -> Answer:
     path = script["file"]
     # The sleuth of this tree, whichever one is installed.
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONPATH": str(SOURCE)}
+    modules = os.pathsep.join([str(SOURCE), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONPATH": modules}
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
         plain = timed([sys.executable, str(path)], folder, environment) if plainly else 0.0

@@ -71,7 +71,7 @@ class Worker:
     """Stands still, threads and all, unless it is its turn."""
 
     def __init__(self, framework: str, training: str, way: Way) -> None:
-        path = os.pathsep.join([str(way.source.resolve()), str(ROOT)])
+        path = os.pathsep.join([str(way.source.resolve()), str(ROOT), os.environ.get("PYTHONPATH", "")])
         command = [sys.executable, "-m", "benchmarks.watching.worker", framework, training, way.kind]
         self.process = subprocess.Popen(
             command,
