@@ -114,10 +114,11 @@ def summarise(answers: list[Answer], plainly: bool) -> None:
 
 
 def find_sets() -> list[str]:
-    """As framework/set; a set is a folder with answers."""
-    oldest_first = ("first", "second", "third", "fourth")
+    """As framework/set, the oldest first; a set is a folder with answers."""
+    ages = {name: age for age, name in enumerate(("first", "second", "third", "fourth"))}
     found = (answers.parent.relative_to(SETS) for answers in SETS.glob("*/*/answers.toml"))
-    return [path.as_posix() for path in sorted(found, key=lambda path: (path.parent.name, oldest_first.index(path.name)))]
+    in_order = sorted(found, key=lambda path: (path.parent.name, ages.get(path.name, len(ages)), path.name))
+    return [path.as_posix() for path in in_order]
 
 
 def choose(words: list[str]) -> tuple[list[str], list[str]]:
