@@ -19,7 +19,7 @@ STEPS_A_TURN = 10
 WARM_UP_TURNS = 4
 # The memory of later steps is compared with this one's.
 EARLY = 1000
-# One thread. And glibc keeps what is freed: when it gives memory back depends on what a process freed before, and without these two
+# One thread. And glibc keeps what is freed: when it gives memory back depends on what a process freed before; without these two
 # even two plain processes took steps that differed by an eighth, a plain and a watched one by a quarter (MLP of torch).
 ENVIRONMENT = {
     **dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1"),
