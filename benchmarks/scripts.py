@@ -1,8 +1,9 @@
 """Scripts with and without an illness (benchmarks/scripts), run as they are: is the first culprit right, and its line?
 
-Run: ./dev bench scripts                 all of them, some 20 minutes
-     ./dev bench scripts late/ digits    those whose path contains one of these
-     ./dev bench scripts --folder scripts_jax scripts_keras scripts_mlx    those of other frameworks
+Run: ./dev bench scripts                        those of torch, some 20 minutes
+     ./dev bench scripts torch/first jax/fourth mlx    these sets, and all sets of a framework, with a summary for each
+     ./dev bench scripts late/ digits           those of torch whose path contains one of these
+     ./dev bench scripts keras healthy/         those of keras whose path contains this
 """
 
 import argparse
@@ -18,7 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).parent
+SETS = Path(__file__).parent / "scripts"
+SOURCE = Path(__file__).parent.parent / "src"
 # A line is right when it is at most so far away.
 NEAR = 2
 LONGEST_SECONDS = 300
@@ -49,7 +51,9 @@ class Answer:
 
 def run(script: dict[str, Any], plainly: bool) -> Answer:
     path = script["file"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+    # The sleuth of this tree, whichever one is installed.
+    modules = os.pathsep.join([str(SOURCE), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONPATH": modules}
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
         plain = timed([sys.executable, str(path)], folder, environment) if plainly else 0.0
@@ -109,18 +113,41 @@ def summarise(answers: list[Answer], plainly: bool) -> None:
         print(f"seconds added, start included: median {added[len(added) // 2]:.1f}, most {added[-1]:.1f}")
 
 
+def find_sets() -> list[str]:
+    """As framework/set, the oldest first; a set is a folder with answers."""
+    ages = {name: age for age, name in enumerate(("first", "second", "third", "fourth"))}
+    found = (answers.parent.relative_to(SETS) for answers in SETS.glob("*/*/answers.toml"))
+    in_order = sorted(found, key=lambda path: (path.parent.name, ages.get(path.name, len(ages)), path.name))
+    return [path.as_posix() for path in in_order]
+
+
+def choose(words: list[str]) -> tuple[list[str], list[str]]:
+    """The sets that the words name, each once, and the words that name none: they are parts of paths."""
+    sets, chosen, parts = find_sets(), [], []
+    for word in words:
+        named = [one for one in sets if word in (one, one.split("/")[0])]
+        chosen += [one for one in named if one not in chosen]
+        parts += [] if named else [word]
+    return chosen or [one for one in sets if one.startswith("torch/")], parts
+
+
+def read_answers(name: str, parts: list[str]) -> list[dict[str, Any]]:
+    scripts = tomllib.loads((SETS / name / "answers.toml").read_text())["script"]
+    return [s | {"file": SETS / name / s["path"]} for s in scripts if not parts or any(part in s["path"] for part in parts)]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("only", nargs="*", help="parts of paths")
+    parser.add_argument("words", nargs="*", metavar="SET|FRAMEWORK|PART", help="sets, frameworks, parts of paths")
     parser.add_argument("--plain", action="store_true", help="run each without sleuth too, for the seconds that are added")
     parser.add_argument("--jobs", type=int, default=2, help="side by side")
-    parser.add_argument("--folder", nargs="+", default=["scripts"], help="beside this file, each with its own summary")
     options = parser.parse_args()
-    for folder in options.folder:
-        scripts = tomllib.loads((HERE / folder / "answers.toml").read_text())["script"]
-        scripts = [s for s in scripts if not options.only or any(part in s["path"] for part in options.only)]
-        scripts = [s | {"file": HERE / folder / s["path"]} for s in scripts]
-        print(f"\n== {folder}")
+    sets, parts = choose(options.words)
+    chosen = {name: scripts for name in sets if (scripts := read_answers(name, parts))}
+    if not chosen:
+        parser.error(f"no script of {', '.join(sets)} has one of {', '.join(parts)} in its path; sets: {', '.join(find_sets())}")
+    for name, scripts in chosen.items():
+        print(f"\n== {name}")
         answers = []
         with ThreadPoolExecutor(options.jobs) as pool:
             for answer in pool.map(lambda script: run(script, options.plain), scripts):

@@ -1,151 +1,107 @@
-"""What watching costs: plain steps and watched steps of twin trainings, taken in turns in one process, on one thread.
+"""What watching costs: trainings alike in processes of their own, plain and watched, take their steps in turns, on one thread.
 
-Run: ./dev bench watch            (--help: fewer trainings, more steps, memory)
+Run: ./dev bench watch                         PyTorch
+     ./dev bench watch jax numpy               these frameworks (torch, jax, keras, mlx, numpy)
+     ./dev bench watch --against ../other      also watched by the sleuth of another checkout: plain : base : here
+     ./dev bench watch --steps 20000 --ours    whether memory grows
+
+Rows: median of the turns' ratios; processor time of all turns, our own thread, judging and writing included; memory.
 """
 
 import argparse
-import gc
+import importlib
 import statistics
-import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import torch
+from benchmarks.watching.turns import STEPS_A_TURN, Taken, Way, take_turns
 
-from benchmarks.watching import ways
-from benchmarks.watching.trainings import TRAININGS, Training
-
-EVERY_BAR, DEFAULT_BAR, MEMORY_BAR = 1.06, 1.02, 1.05
-WARM_UP = 30
-
-
-@dataclass(frozen=True)
-class Turns:
-    """Seconds of each step, wall and processor of the training's thread."""
-
-    plain: list[float]
-    watched: list[float]
-    plain_cpu: float
-    watched_cpu: float
-
-    @property
-    def ratio(self) -> float:
-        """Of each pair, and the median of those: what slows the machine down slows both."""
-        return statistics.median(w / p for w, p in zip(self.watched, self.plain, strict=True))
-
-    @property
-    def least(self) -> float:
-        """Of the quickest steps: what is left when the machine does nothing else."""
-        return min(self.watched) / min(self.plain)
+FRAMEWORKS = ("torch", "jax", "keras", "mlx", "numpy")
+DEFAULT_BAR = 1.02
+# Of PyTorch only.
+EVERY_BAR, MEMORY_BAR = 1.06, 1.05
+# Each look costs the same, so that few will do.
+STEPS_IN_FULL = 300
+NOISE, HERE, BASE, FULL = "plain again", "watched by default", "watched by the other checkout", "watched, every step in full"
 
 
-def taken(step: Callable[[], Any]) -> tuple[float, float]:
-    cpu, wall = time.thread_time(), time.perf_counter()
-    step()
-    return time.perf_counter() - wall, time.thread_time() - cpu
+def choose_ways(framework: str, *, ours: bool, against: Path | None) -> tuple[dict[str, Way], dict[str, str]]:
+    """By name, and why others are left out."""
+    ways = {"plain": Way("plain"), NOISE: Way("plain", steps=STEPS_IN_FULL)}
+    if against is not None:
+        ways[BASE] = Way("watched", against)
+    ways |= {HERE: Way("watched"), FULL: Way("every", steps=STEPS_IN_FULL)}
+    if framework != "torch" or ours or against is not None:
+        return ways, {}
+    from benchmarks.watching.others import OTHERS, missing
+
+    absent = {name: why for name in OTHERS if (why := missing(name))}
+    return ways | {name: Way(name, steps=STEPS_IN_FULL // 3) for name in OTHERS if name not in absent}, absent
 
 
-def in_turns(make: Callable[[], Training], way: ways.Way, steps: int, *, twins: bool = False) -> Turns:
-    """Plain and watched steps in turns; which goes first changes from pair to pair.
-
-    One training takes both, and during a plain step nothing of the watch is in torch: twins differ by where their memory lies.
-    Twins are for ways that cannot be put to sleep.
-    """
-    torch.manual_seed(0)
-    other = make()
-    torch.manual_seed(0)
-    one = make() if twins else other
-    sleeping = ways.Sleeping(one.optimiser)
-    plain: list[tuple[float, float]] = []
-    watched: list[tuple[float, float]] = []
-    gc.collect()
-    with way(other) as step:
-        for i in range(steps + WARM_UP):
-            for which in (0, 1) if i % 2 else (1, 0):
-                if which == 0:
-                    with sleeping:
-                        found = taken(one.step)
-                else:
-                    found = taken(step)
-                if i >= WARM_UP:
-                    (plain if which == 0 else watched).append(found)
-    return Turns([w for w, _ in plain], [w for w, _ in watched], sum(c for _, c in plain), sum(c for _, c in watched))
+def judged(value: float, bar: float) -> str:
+    return f"{value:.3f} × (bar ≤ {bar:g}: {'kept' if value <= bar else 'MISSED'})"
 
 
-def verdict(value: float, bar: float) -> str:
-    return f"(bar ≤ {bar:g}: {'kept' if value <= bar else 'MISSED'})"
+def row(name: str, taken: Taken, plain: Taken, *, torch: bool) -> str:
+    step, processor, memory = taken.ratio(plain), taken.processor_ratio(plain), max(taken.memory) / max(plain.memory)
+    every = name == FULL and torch
+    parts = [f"{judged(step, EVERY_BAR) if every else f'{step:.3f} ×'} a step"]
+    parts.append(f"{judged(processor, DEFAULT_BAR) if name == HERE else f'{processor:.3f} ×'} processor time")
+    if name == HERE:
+        more = max(taken.memory) - max(plain.memory) >> 20
+        parts.append(f"{judged(memory, MEMORY_BAR) if torch else f'{more} MiB more'} memory, growth {taken.growth:.3f} ×")
+        parts.append(f"worst turn {max(taken.pairs(plain)):.1f} ×")
+    if "looks" in taken.ended:
+        parts.append(f"{taken.ended['looks']} of {taken.steps} steps in full")
+    return "; ".join(parts)
 
 
-def every_step(make: Callable[[], Training], steps: int) -> str:
-    turns = in_turns(make, ways.watch(every=1), steps)
-    own = ways.Sleeping.watch.thread_seconds / sum(turns.plain)
-    mine = f"{turns.ratio:6.3f} × a step {verdict(turns.ratio, EVERY_BAR)}; quickest steps {turns.least:.3f} ×"
-    return f"{mine}; our thread {own:.1%} of the time beside it"
-
-
-def by_default(make: Callable[[], Training], steps: int) -> str:
-    """Totals: sampled steps, the writer and the judging included; all that our own thread did is charged to watching."""
-    turns = in_turns(make, ways.watch(), steps)
-    watch = ways.Sleeping.watch
-    thread = watch.thread_seconds
-    wall = (sum(turns.watched) + thread) / sum(turns.plain)
-    cpu = (turns.watched_cpu + thread) / turns.plain_cpu
-    worst = max(turns.watched) / statistics.median(turns.plain)
+def compare(taken: dict[str, Taken]) -> str:
+    plain, base, here = taken["plain"], taken[BASE], taken[HERE]
+    low, _, high = statistics.quantiles(here.pairs(base), n=4)
     return (
-        f"{cpu:6.3f} × processor time {verdict(cpu, DEFAULT_BAR)}; {wall:.3f} × wall {verdict(wall, DEFAULT_BAR)}; "
-        f"worst step {worst:.1f} × (plain: {max(turns.plain) / statistics.median(turns.plain):.1f} ×); "
-        f"{watch.watching.looks} of {watch.watching.steps} steps in full; the report says {watch.overhead['ratio']:.3f}"
-    )
-
-
-def resident() -> int:
-    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
-
-
-def memory(make: Callable[[], Training], steps: int) -> str:
-    """Resident memory while watching, against the same training before; then its growth over many steps."""
-    training = make()
-    for _ in range(200):
-        training.step()
-    before = resident()
-    with ways.watch()(training) as step:
-        for _ in range(1000):
-            step()
-        early = resident()
-        for _ in range(steps - 1000):
-            step()
-        late = resident()
-    peak, growth = max(early, late) / before, late / early
-    return (
-        f"{before >> 20} MiB plain, {early >> 20} MiB after 1,000 watched steps, {late >> 20} MiB after {steps:,}: "
-        f"{peak:.3f} × {verdict(peak, MEMORY_BAR)}, growth {growth:.3f} ×"
+        f"  plain : base : here   1 : {base.ratio(plain):.3f} : {here.ratio(plain):.3f} a step, "
+        f"1 : {base.processor_ratio(plain):.3f} : {here.processor_ratio(plain):.3f} processor time\n"
+        f"  here against base     {here.ratio(base):.3f} × a step (middle half {low:.3f} to {high:.3f}), "
+        f"{here.processor_ratio(base):.3f} × processor time"
     )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, default=300)
-    parser.add_argument("--default-steps", type=int, default=3000)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("frameworks", nargs="*", metavar="FRAMEWORK", help=", ".join(FRAMEWORKS))
+    parser.add_argument("--steps", type=int, default=1000)
     parser.add_argument("--only", default="", help="part of a training's name")
-    parser.add_argument("--memory", action="store_true", help="also 20,000 steps of each, for memory")
-    parser.add_argument("--ours", action="store_true", help="leave the others out")
+    parser.add_argument("--ours", action="store_true", help="leave out what else people put around a training")
+    parser.add_argument(
+        "--against", type=Path, metavar="DIR", help="another checkout of sleuth, its kernel built like this one's"
+    )
     options = parser.parse_args()
-    torch.set_num_threads(1)
-    for name, make in TRAININGS.items():
-        if options.only not in name:
-            continue
-        noise = in_turns(make, ways.plain, options.steps)
-        print(f"\n{name}: a plain step takes {statistics.median(noise.plain) * 1e3:.2f} ms")
-        print(f"  plain against plain            {noise.ratio:6.3f} ×; quickest steps {noise.least:.3f} ×", flush=True)
-        print(f"  watch, everything every step   {every_step(make, options.steps)}", flush=True)
-        print(f"  watch by default               {by_default(make, options.default_steps)}", flush=True)
-        if options.memory:
-            print(f"  memory                         {memory(make, 20_000)}", flush=True)
-        for other, way in ({} if options.ours else ways.others()).items():
-            told = way if isinstance(way, str) else f"{in_turns(make, way, max(60, options.steps // 3), twins=True).ratio:6.3f} ×"
-            print(f"  {other:<30} {told}", flush=True)
+    if unknown := {*options.frameworks} - {*FRAMEWORKS}:
+        parser.error(f"{', '.join(sorted(unknown))}: not one of {', '.join(FRAMEWORKS)}")
+    against = None if options.against is None else options.against / "src"
+    if against is not None and not (against / "sleuth").is_dir():
+        parser.error(f"there is no src/sleuth below {options.against}")
+    for framework in options.frameworks or ["torch"]:
+        for name in importlib.import_module(f"benchmarks.watching.{framework}").TRAININGS:
+            if options.only in name:
+                measure(framework, name, options.steps, ours=options.ours, against=against)
+
+
+def measure(framework: str, training: str, steps: int, *, ours: bool, against: Path | None) -> None:
+    ways, absent = choose_ways(framework, ours=ours, against=against)
+    taken = take_turns(framework, training, ways, steps)
+    plain = taken["plain"]
+    print(f"\n{framework}, {training}: a plain step takes {statistics.median(plain.wall) / STEPS_A_TURN * 1e3:.2f} ms")
+    for name, one in taken.items():
+        if name != "plain":
+            print(f"  {name:<30} {row(name, one, plain, torch=framework == 'torch')}")
+    for name, why in absent.items():
+        print(f"  {name:<30} {why}")
+    if against is not None:
+        print(compare(taken))
+    for note in taken[HERE].ended["notes"]:
+        print(f"  note: {note}")
 
 
 if __name__ == "__main__":

@@ -1,1 +1,1 @@
-"""Parts of the benchmark of watching: trainings, ways of watching them, and steps taken in turns."""
+"""Parts of the benchmark of watching: trainings of each framework, processes that take them step by step in turns."""

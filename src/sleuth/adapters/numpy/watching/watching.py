@@ -40,7 +40,7 @@ SHARE_FOR_LISTENING = 0.2
 HEARD_PATIENCE = 16
 # Where the user says which steps are looked at, nothing depends on the time.
 ASKED_STRIDE = 8
-# What it costs to listen to a step by half, of what it costs in full (benchmarks/watch_numpy.py).
+# What it costs to listen to a step by half, of what it costs in full (./dev bench watch numpy).
 DOZING = 0.1
 
 NO_STEP = "no step was heard: the loop calls none of forward, backward and update of what was given"

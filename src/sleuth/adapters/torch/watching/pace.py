@@ -22,7 +22,7 @@ PLAIN_STEPS = 8
 # Where the user says which steps are looked at, nothing depends on the time.
 ASKED_STRIDE = 8
 # What a stopwatch inside our own functions does not see, as a share of what it sees: the way into them, and that the user's
-# code finds the processor's caches full of ours. From benchmarks/watch.py.
+# code finds the processor's caches full of ours. From ./dev bench watch.
 UNSEEN = 0.1
 # What it costs to listen to a step by half, of what it costs in full; and seconds for the latter where none was taken alone.
 DOZING = 0.15
