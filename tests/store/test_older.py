@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -49,6 +50,39 @@ def test_a_run_of_the_first_schema_is_read(tmp_path: Path) -> None:
     assert (report.steps, report.subject) == (3, "old")
     assert report.curves()["loss"].values.tolist() == [s.loss for s in steps]
     assert report.statistics("weight").paths == ("a", "b")
+
+
+SECOND = """
+CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE texts (number INTEGER PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE log (number INTEGER PRIMARY KEY, step INTEGER, kind TEXT NOT NULL, body TEXT NOT NULL);
+CREATE TABLE steps (
+    number INTEGER PRIMARY KEY, step INTEGER, optimiser INTEGER, loss REAL, lr REAL, gradient_norm REAL, clipped_norm REAL,
+    memory_bytes INTEGER, seconds BLOB NOT NULL, rest INTEGER NOT NULL
+);
+CREATE TABLE frames (
+    number INTEGER PRIMARY KEY, step INTEGER NOT NULL, role TEXT NOT NULL, paths INTEGER NOT NULL,
+    sampled INTEGER NOT NULL, body BLOB NOT NULL, exponents BLOB
+);
+INSERT INTO facts VALUES ('schema', '2'), ('run', '{"framework": "torch", "subject": "old"}');
+"""
+
+
+def test_a_run_of_the_second_schema_is_read(tmp_path: Path) -> None:
+    database = sqlite3.connect(tmp_path / "rank0.sqlite")
+    database.executescript(SECOND)
+    rest = {"calls": ("forward", "step"), "counts": {"forward": 1}, "training": True, "unusual": False, "heard": True}
+    odd = {**rest, "memory_bytes": 2**70}
+    for number, about in enumerate((rest, odd)):
+        database.execute("INSERT INTO texts VALUES (?, ?)", (number, encode({**about, "phases": ("step",)})))
+        row = (number, number, 0, 0.5, 0.1, 2.0, None, None, np.float64(0.25).tobytes(), number)
+        database.execute(f"INSERT INTO steps VALUES ({', '.join('?' * 10)})", row)
+    database.commit()
+    database.close()
+    with Run(tmp_path / "rank0.sqlite") as run:
+        found = list(run.observations())
+    step = Step(0, 0.5, 0.1, 2.0, ("forward", "step"), {"forward": 1}, seconds={"step": 0.25})
+    assert found == [step, replace(step, step=1)]
 
 
 def test_a_run_of_a_newer_sleuth_is_refused_with_its_number(tmp_path: Path) -> None:

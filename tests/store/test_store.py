@@ -68,7 +68,7 @@ ODD = [
     Step(1, None, float("nan")),
     Step(2, 0.5, np.float32(0.25)),
     Step(3, 0.5, gradient_norm=np.float32(0.25)),
-    Step(4, float("inf"), memory_bytes=2**70),
+    Step(4, float("inf"), optimiser=2**70),
     Step(5, 0.5, counts={"step": 1}, seconds={"step": 1.0, "data": 0.1}),
     Step(6, 0.5, counts={"step": 2}, seconds={"data": 1.0}, training=False),
 ]

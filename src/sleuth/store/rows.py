@@ -12,7 +12,7 @@ import numpy as np
 from sleuth.core.observation import Frame, Role, Step
 from sleuth.core.statistics import COLUMNS, EXPONENT_BINS, pack, unpack
 
-NUMBERS = ("step", "optimiser", "loss", "lr", "gradient_norm", "clipped_norm", "memory_bytes")
+NUMBERS = ("step", "optimiser", "loss", "lr", "gradient_norm")
 REST = tuple(f.name for f in dataclasses.fields(Step) if f.name not in (*NUMBERS, "seconds"))
 _numbers_of, _rest_of = attrgetter(*NUMBERS), attrgetter(*REST)
 LARGEST = 2**62  # of SQLite's whole numbers, with room
@@ -57,6 +57,8 @@ def step_of(row: Row, recall: Recall) -> Step:
     known: dict[str, Any] = dict(recall(rest))
     phases = known.pop("phases")
     took: Mapping[str, float] = dict(zip(phases, np.frombuffer(seconds, dtype="<f8").tolist(), strict=True))
+    # A file of an earlier version may hold what a step has no more.
+    known = {name: value for name, value in known.items() if name in REST or name in NUMBERS}
     return Step(**{**dict(zip(NUMBERS, numbers, strict=True)), **known, "seconds": took})
 
 

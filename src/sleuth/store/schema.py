@@ -1,15 +1,16 @@
 """The tables of a run. A version that is not ours is refused with its number; older ones stay readable."""
 
 # 1: steps stood in `log`, texts in `paths`, and exponents were not compressed.
-VERSION = 2
+# 2: steps had two more columns, which nobody filled.
+VERSION = 3
 
 TABLES = """
 CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS texts (number INTEGER PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS log (number INTEGER PRIMARY KEY, step INTEGER, kind TEXT NOT NULL, body TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS steps (
-    number INTEGER PRIMARY KEY, step INTEGER, optimiser INTEGER, loss REAL, lr REAL, gradient_norm REAL, clipped_norm REAL,
-    memory_bytes INTEGER, seconds BLOB NOT NULL, rest INTEGER NOT NULL
+    number INTEGER PRIMARY KEY, step INTEGER, optimiser INTEGER, loss REAL, lr REAL, gradient_norm REAL,
+    seconds BLOB NOT NULL, rest INTEGER NOT NULL
 );
 CREATE TABLE IF NOT EXISTS frames (
     number INTEGER PRIMARY KEY, step INTEGER NOT NULL, role TEXT NOT NULL, paths INTEGER NOT NULL,

@@ -34,7 +34,7 @@ CHECKPOINT_PAGES = 256
 INSERTS = {
     "texts": "INSERT INTO texts VALUES (?, ?)",
     "log": "INSERT INTO log VALUES (?, ?, ?, ?)",
-    "steps": f"INSERT INTO steps VALUES ({', '.join('?' * 10)})",
+    "steps": f"INSERT INTO steps VALUES ({', '.join('?' * 8)})",
     "frames": f"INSERT INTO frames VALUES ({', '.join('?' * 7)})",
     "facts": "INSERT OR REPLACE INTO facts VALUES (?, ?)",
 }

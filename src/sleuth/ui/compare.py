@@ -18,7 +18,6 @@ TITLES = {
     "val_loss": "Validation loss",
     "lr": "Learning rate",
     "gradient_norm": "Gradient norm",
-    "clipped_norm": "Gradient norm after clipping",
     "seconds": "Seconds a step",
     "process_bytes": "Memory of the process, in bytes",
 }

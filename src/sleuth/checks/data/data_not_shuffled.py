@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from sleuth.checks.evidence.loop import place_of
 from sleuth.core.check import Evidence, NotExamined, Seen, check
 from sleuth.core.location import Location
+from sleuth.core.observation import CallKind
 from sleuth.core.stage import Confidence, Severity, Stage
 from sleuth.core.trial import Order
 
@@ -62,10 +63,10 @@ def data_not_shuffled(seen: Seen, *, few_runs: float = FEW_RUNS) -> Iterator[Evi
     if order.order_is_ours:
         yield NotExamined("no loader was given: sleuth itself draws the batches")
     elif _is_sorted(order, few_runs):
-        yield _sorted(order, place_of(seen, "made-loader"))
+        yield _sorted(order, place_of(seen, CallKind.MADE_LOADER))
     elif order.epochs_in_same_order:
         yield Evidence(
-            location=place_of(seen, "made-loader"),
+            location=place_of(seen, CallKind.MADE_LOADER),
             summary="two epochs bring the same samples in the same order; their labels are well mixed",
             severity=Severity.HINT,
             confidence=Confidence.CERTAIN,

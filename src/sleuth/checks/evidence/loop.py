@@ -6,11 +6,11 @@ from statistics import median
 
 from sleuth.core.history import Seen
 from sleuth.core.location import Location
-from sleuth.core.observation import Call, Ending, Step
+from sleuth.core.observation import WITH_GRAPH, Call, CallKind, Ending, Step
 
 # Why a check of the order of calls has nothing to say about an examination, where the loop is ours.
 UNHEARD = "the calls of a loop were not seen, only what its steps computed"
-FORWARDS = ("forward", "forward-in-eval")
+FORWARDS = WITH_GRAPH
 
 
 def heard_steps(seen: Seen) -> dict[int, list[Step]]:
@@ -40,7 +40,7 @@ def place_of(seen: Seen, *kinds: str, optimiser: int | None = None) -> Location 
 def since_backward(step: Step) -> tuple[str, ...]:
     """What came between the last backward and the step."""
     calls = step.calls[:-1]
-    places = [i for i, call in enumerate(calls) if call == "backward"]
+    places = [i for i, call in enumerate(calls) if call == CallKind.BACKWARD]
     return calls[places[-1] + 1 :] if places else calls
 
 
@@ -48,9 +48,9 @@ def steps_before_backward(step: Step) -> bool:
     """The step finds nothing, because the model was called and the backward of that is yet to come: it comes first after the
     step. A backward that has its own forward before it is over; what the model was called for afterwards, as to draw how it
     sees its input, is another matter."""
-    if step.calls[-1] != "step-on-erased-gradient":
+    if step.calls[-1] != CallKind.STEP_ON_ERASED_GRADIENT:
         return False
-    before = takewhile(lambda call: call != "backward", step.calls[:-1])
+    before = takewhile(lambda call: call != CallKind.BACKWARD, step.calls[:-1])
     return any(call in FORWARDS for call in since_backward(step)) and not any(call in FORWARDS for call in before)
 
 

@@ -10,7 +10,7 @@ from sleuth.checks.evidence.rising_rate import Climb, climb
 from sleuth.checks.evidence.runaway_weights import runaway
 from sleuth.core.check import Evidence, NotExamined, Seen, check
 from sleuth.core.finding import Series
-from sleuth.core.observation import NotFinite, Step
+from sleuth.core.observation import CallKind, NotFinite, Step
 from sleuth.core.stage import Severity, Stage
 from sleuth.core.trial import Overfit, RangeTest
 
@@ -26,7 +26,7 @@ STARTING = 1e-3
 # Times the start: from further up the way down is longer than any trial.
 NEAR = 1.5
 # What says how the rate goes on, the best line first.
-SCHEDULES = ("made-scheduler", "sets-rate", "scheduler")
+SCHEDULES = (CallKind.MADE_SCHEDULER, CallKind.SETS_RATE, CallKind.SCHEDULER)
 
 
 @check(

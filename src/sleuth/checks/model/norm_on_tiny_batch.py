@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from sleuth.checks.evidence.loop import place_of
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.observation import Architecture, Batch, Split
+from sleuth.core.observation import Architecture, Batch, CallKind, Split
 from sleuth.core.stage import Confidence, Severity, Stage
 
 # From three samples on, a spread can at least be told from noise; below it the "statistics" are the samples themselves.
@@ -59,7 +59,7 @@ def norm_on_tiny_batch(seen: Seen, *, tiny: int = TINY) -> Iterator[Evidence | N
     )
     yield Evidence(
         where=norms[0].path,
-        location=place_of(seen, "batch-size") or place_of(seen, "made-loader"),
+        location=place_of(seen, CallKind.BATCH_SIZE) or place_of(seen, CallKind.MADE_LOADER),
         summary=f"{which}, and {norms[0].path} ({norms[0].kind}) normalises over the batch",
         fix="Leave out the last batch where it has one sample only (in torch: DataLoader(…, drop_last=True))."
         if only_last

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from sleuth.checks.evidence.loop import place_of
 from sleuth.core.check import Evidence, NotExamined, Seen, check
 from sleuth.core.location import Location
-from sleuth.core.observation import Architecture, Bystander, Parameter, Role, Settings
+from sleuth.core.observation import Architecture, Bystander, CallKind, Parameter, Role, Settings
 from sleuth.core.reading.course import courses_of
 from sleuth.core.reading.lines import layer_of, optimiser_line
 from sleuth.core.stage import Confidence, Severity, Stage
@@ -97,7 +97,7 @@ def _forgotten(seen: Seen, bystander: Bystander) -> Evidence:
 def _place(seen: Seen, left_out: list[Parameter]) -> Location | None:
     """What was made after the optimiser should have been before it; else the optimiser was given too little."""
     late = [layer for p in left_out if (layer := layer_of(seen, p.path)) is not None and layer.late]
-    return late[0].location if late else place_of(seen, "chosen-parameters") or optimiser_line(seen)
+    return late[0].location if late else place_of(seen, CallKind.CHOSEN_PARAMETERS) or optimiser_line(seen)
 
 
 def _summary(left_out: list[Parameter], parameters: list[Parameter], foreign: int) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import combinations
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.observation import Accumulation, Call, Settings, Step
+from sleuth.core.observation import Accumulation, Call, CallKind, Settings, Step
 from sleuth.core.stage import Severity, Stage
 
 # Optimisers whose step is as large as the gradient; others divide by its size.
@@ -50,7 +50,7 @@ LEAST_STEPS = 2
 )
 def accumulation_not_scaled(seen: Seen) -> Iterator[Evidence | NotExamined]:
     steps = [s for s in seen.all(Step) if s.optimiser == 0]
-    counts = [s.counts["backward"] for s in steps if s.counts.get("backward")]
+    counts = [s.counts[CallKind.BACKWARD] for s in steps if s.counts.get(CallKind.BACKWARD)]
     if not counts:
         yield NotExamined("how many backwards each step had was not seen")
         return
@@ -104,7 +104,7 @@ def _same(value: float | None, returned: float | None) -> bool:
 def _evidence(seen: Seen, found: list[Accumulation], parts: int) -> Evidence:
     first, by_hand = found[0].parts[0], found[0].by_hand
     # A sum by hand is divided where it is used.
-    kind = "step" if by_hand else "backward"
+    kind = CallKind.STEP if by_hand else CallKind.BACKWARD
     place = next((c.location for c in seen.all(Call) if c.kind == kind and c.location), first.location)
     rate = seen.one(Settings).lr
     cure = f"Divide the sum by {parts} before the step." if by_hand else f"Divide before backward: (loss / {parts}).backward()."

@@ -4,26 +4,26 @@ from collections.abc import Iterator
 
 from sleuth.checks.evidence.loop import UNHEARD, began, heard_steps, place_of
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.observation import Call, Step
+from sleuth.core.observation import Call, CallKind, Step
 from sleuth.core.stage import Confidence, Severity, Stage
 
 LEAST_TIMES = 3
 # Of the steps that came with a clipping.
 SHARE = 0.5
 WRONG = {
-    "clip-on-used-gradient": (
+    CallKind.CLIP_ON_USED_GRADIENT: (
         "after the step that should have used them",
         "Move the clipping to between loss.backward() and optimizer.step().",
     ),
-    "clip-on-nothing": (
+    CallKind.CLIP_ON_NOTHING: (
         "while there were none, before the backward",
         "Move the clipping to between loss.backward() and optimizer.step().",
     ),
-    "clip-unused": (
+    CallKind.CLIP_UNUSED: (
         "and the step took those from before: what the clipping returned was not used",
         "Hand on what it returns: grads, norm = clip_grad_norm(grads, max_norm), then step with these.",
     ),
-    "clip-on-scaled-gradient": (
+    CallKind.CLIP_ON_SCALED_GRADIENT: (
         "while they were still multiplied by the scaler's factor, so the limit meant something else",
         "Call scaler.unscale_(optimizer) before the clipping.",
     ),
@@ -76,7 +76,7 @@ def clipping_misplaced(seen: Seen, *, least_times: int = LEAST_TIMES, share: flo
         return
     clipped = [s for s in steps if any(kind.startswith("clip") for kind in s.calls)]
     for kind, (how, fix) in WRONG.items():
-        wrong = [s for s in clipped if kind in s.calls and "clip" not in s.calls]
+        wrong = [s for s in clipped if kind in s.calls and CallKind.CLIP not in s.calls]
         if len(wrong) < least_times or len(wrong) < share * len(clipped):
             continue
         yield Evidence(

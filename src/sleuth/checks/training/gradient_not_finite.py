@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from sleuth.checks.evidence.blame import born_in, line_of, origin_at, samples_blamed, suspect_at
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.observation import Frame, LossCall, NotFinite, Role, Step
+from sleuth.core.observation import CallKind, Frame, LossCall, NotFinite, Role, Step
 from sleuth.core.reading.stable_form import stable_form
 from sleuth.core.stage import Confidence, Severity, Stage
 from sleuth.core.statistics import Statistics
@@ -60,7 +60,7 @@ def _in_training(seen: Seen, met: NotFinite) -> Evidence:
     parts += [born_in(origin)] if origin is not None else []
     return Evidence(
         where=(origin.layer if origin is not None else None) or met.where,
-        location=(origin.location if origin is not None else None) or line_of(seen, "backward"),
+        location=(origin.location if origin is not None else None) or line_of(seen, CallKind.BACKWARD),
         fix=None if origin is None else stable_form(origin),
         summary="; ".join(parts),
         numbers={
@@ -80,13 +80,13 @@ def _writer(seen: Seen, spoiled: NotFinite) -> Step | None:
     if spoiled.infs or any(s.infs for _, s in weights) or (weights and spoiled.where not in dict(weights)):
         return None
     last = next((s for s in reversed(seen.all(Step)) if s.step == spoiled.step - 1), None)
-    return last if last is not None and last.loss is not None and "skipped" not in last.calls else None
+    return last if last is not None and last.loss is not None and CallKind.SKIPPED not in last.calls else None
 
 
 def _by_the_weights(seen: Seen, spoiled: NotFinite, written: Step) -> Evidence:
     return Evidence(
         where=spoiled.where,
-        location=line_of(seen, "backward"),
+        location=line_of(seen, CallKind.BACKWARD),
         summary=f"{spoiled.where} holds {spoiled.nans} NaN when step {spoiled.step} begins, and the loss of the step before is "
         f"{written.loss:.3g}: the gradient of step {written.step} was not finite",
         confidence=Confidence.LIKELY,

@@ -9,7 +9,7 @@ from sleuth.checks.evidence.progress import progress_of
 from sleuth.core.check import Evidence, NotExamined, Seen, check
 from sleuth.core.finding import Series
 from sleuth.core.location import Location
-from sleuth.core.observation import Call, Step
+from sleuth.core.observation import Call, CallKind, Step
 from sleuth.core.reading.curve import line
 from sleuth.core.stage import Confidence, Severity, Stage
 
@@ -124,10 +124,10 @@ def _evidence(seen: Seen, steps: list[Step], since: int, share: float, gone: flo
 
 def _scheduler(seen: Seen, ended: bool) -> Location | None:
     """A schedule that has run out is too short; one that goes on and on is stepped too often."""
-    if ended and (made := place_of(seen, "made-scheduler")) is not None:
+    if ended and (made := place_of(seen, CallKind.MADE_SCHEDULER)) is not None:
         return made
     found = next((c.location for c in seen.all(Call) if _schedules(c.kind) and c.location is not None), None)
-    return found or place_of(seen, "sets-rate")
+    return found or place_of(seen, CallKind.SETS_RATE)
 
 
 def _schedules(call: str) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from sleuth.checks.evidence.blame import born_in, came_in, causes_at, line_of, origin_at, samples_blamed, suspect_at
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.observation import Batch, LossCall, NotFinite, Origin, Step
+from sleuth.core.observation import Batch, CallKind, LossCall, NotFinite, Origin, Step
 from sleuth.core.reading.stable_form import stable_form
 from sleuth.core.stage import Confidence, Severity, Stage
 
@@ -41,7 +41,7 @@ def loss_not_finite(seen: Seen) -> Iterator[Evidence | NotExamined]:
         yield _at_start(seen, lost[0])
         return
     # A step that no backward fed has no loss at all; what a scaler skipped it has seen to itself.
-    steps = [s for s in seen.all(Step) if s.loss is None and s.heard and "skipped" not in s.calls]
+    steps = [s for s in seen.all(Step) if s.loss is None and s.heard and CallKind.SKIPPED not in s.calls]
     if steps and not lost:
         before = [s.loss for s in seen.all(Step) if s.loss is not None and s.step < steps[0].step]
         course = f" after {before[0]:.3g} at the first step and {before[-1]:.3g} just before" if before else ""
@@ -66,7 +66,7 @@ def _in_training(seen: Seen, met: NotFinite) -> Evidence:
     last = [s.step for s in seen.all(Step) if s.loss is None]
     return Evidence(
         where=origin.layer if origin is not None else None,
-        location=(origin.location if origin is not None else None) or line_of(seen, "backward"),
+        location=(origin.location if origin is not None else None) or line_of(seen, CallKind.BACKWARD),
         fix=None if origin is None else stable_form(origin),
         summary="; ".join(parts),
         first_step=met.step,

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from sleuth.checks.evidence.loop import UNHEARD, began, came_to_its_end, heard_steps, place_of, steps_before_backward
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.observation import Pending, Step
+from sleuth.core.observation import CallKind, Pending, Step
 from sleuth.core.stage import Confidence, Severity, Stage
 
 # Backwards of a training that is over and never stepped. Fewer may be a first try of the loop.
@@ -63,7 +63,7 @@ def missing_step(
         yield NotExamined(UNHEARD)
     elif not pending[-1].optimisers:
         yield NotExamined("no optimiser is known that holds parameters of the model")
-    elif pending[-1].counts.get("backward", 0):
+    elif pending[-1].counts.get(CallKind.BACKWARD, 0):
         yield NotExamined(f"no step came yet, after {pending[-1].counts['backward']} backwards")
 
 
@@ -76,7 +76,7 @@ def _step_first(seen: Seen, by_optimiser: dict[int, list[Step]], least_times: in
             summary=f"{len(early)} of {len(steps)} steps came before the backward: what that computed was cleared before the "
             "next step could use it",
             where=f"optimiser {number}" if len(by_optimiser) > 1 else None,
-            location=place_of(seen, "step", optimiser=number),
+            location=place_of(seen, CallKind.STEP, optimiser=number),
             numbers={"early": len(early), "steps": len(steps)},
             fix="Move optimizer.step() to after loss.backward().",
             first_step=began(steps, early[0]),
@@ -89,7 +89,7 @@ def _never(seen: Seen, pending: Pending, others_step: bool, least_backwards: int
     if any(kind.startswith("skipped") for kind in pending.counts):
         return
     ended = came_to_its_end(seen)
-    wasted = not others_step and pending.counts.get("zero_grad", 0) >= pending.counts.get("backward", 0) / 2
+    wasted = not others_step and pending.counts.get(CallKind.ZERO_GRAD, 0) >= pending.counts.get(CallKind.BACKWARD, 0) / 2
     enough = least_backwards if ended else MANY_WASTED if wasted else MANY_BACKWARDS
     for number, backwards in pending.idle.items():
         if backwards < enough or (others_step and not ended):
@@ -101,7 +101,7 @@ def _never(seen: Seen, pending: Pending, others_step: bool, least_backwards: int
         yield Evidence(
             summary=f"{backwards} backwards gave gradients to what {who} holds, and it never stepped",
             where=f"optimiser {number}" if pending.optimisers > 1 else None,
-            location=place_of(seen, "backward"),
+            location=place_of(seen, CallKind.BACKWARD),
             numbers={"backwards": backwards, "steps": 0},
             # Its turn may have been planned for later.
             severity=Severity.WARNING if others_step else None,
@@ -113,7 +113,7 @@ def _never(seen: Seen, pending: Pending, others_step: bool, least_backwards: int
 def _discarded(seen: Seen, times: int) -> Evidence:
     return Evidence(
         summary=f"{times} times new weights were computed, and none were kept: every gradient was taken at the very same weights",
-        location=place_of(seen, "update"),
+        location=place_of(seen, CallKind.UPDATE),
         numbers={"backwards": times, "steps": 0},
         fix="Assign what the update returns, and go on with that: params = apply_updates(params, updates).",
         strength=float(times),

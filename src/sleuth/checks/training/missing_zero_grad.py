@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from sleuth.checks.evidence.loop import UNHEARD, began, heard_steps, place_of, share_of
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.observation import Pending, Step
+from sleuth.core.observation import CallKind, Pending, Step
 from sleuth.core.stage import Confidence, Severity, Stage
 
 # Once may be an accident that was handled, such as a batch that was left out.
@@ -13,8 +13,8 @@ LEAST_TIMES = 3
 SHARE = 0.2
 # A first step cannot use an old gradient; with fewer after it nothing is seen.
 LEAST_STEPS = 4
-USED = "step-on-used-gradient"
-SKIPPED = "skipped-on-used-gradient"
+USED = CallKind.STEP_ON_USED_GRADIENT
+SKIPPED = CallKind.SKIPPED_ON_USED_GRADIENT
 
 
 @check(
@@ -68,14 +68,14 @@ def missing_zero_grad(seen: Seen, *, least_times: int = LEAST_TIMES, share: floa
         yield Evidence(
             summary=f"the scaler leaves out step after step ({skipped} so far): a gradient that was too large once was never "
             "cleared, and every backward adds to it",
-            location=place_of(seen, "backward"),
+            location=place_of(seen, CallKind.BACKWARD),
             numbers={"skipped": skipped},
         )
     for number, steps in by_optimiser.items():
         used = [step for step in steps if step.calls[-1] == USED]
         if len(used) < least_times or share_of(used, steps) < share:
             continue
-        cleared = sum("zero_grad" in step.calls for step in steps)
+        cleared = sum(CallKind.ZERO_GRAD in step.calls for step in steps)
         yield Evidence(
             summary=f"{len(used)} of {len(steps)} steps used a gradient that earlier steps had used before: "
             + (
@@ -84,7 +84,7 @@ def missing_zero_grad(seen: Seen, *, least_times: int = LEAST_TIMES, share: floa
                 else f"zero_grad comes before {cleared} of them, or clears something else"
             ),
             where=f"optimiser {number}" if len(by_optimiser) > 1 else None,
-            location=place_of(seen, "backward", optimiser=number),
+            location=place_of(seen, CallKind.BACKWARD, optimiser=number),
             numbers={"used_again": len(used), "steps": len(steps), "cleared": cleared},
             first_step=began(steps, used[0]),
             last_step=used[-1].step,
@@ -100,6 +100,6 @@ def _unseen(by_optimiser: dict[int, list[Step]]) -> str | None:
         return UNHEARD
     if max(len(own) for own in by_optimiser.values()) < LEAST_STEPS:
         return f"only {len(steps)} steps were seen"
-    if all(step.calls[-1] == "step-on-given-gradient" for step in steps):
+    if all(step.calls[-1] == CallKind.STEP_ON_GIVEN_GRADIENT for step in steps):
         return "the gradients were put there by the loop itself, not by a backward"
     return None

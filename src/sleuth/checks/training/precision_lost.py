@@ -8,7 +8,7 @@ import numpy as np
 from sleuth.checks.evidence.loop import place_of
 from sleuth.checks.evidence.progress import Progress, progress_of
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.observation import Architecture, Frame, Origin, Parameter, Precision, Role, Settings, Step
+from sleuth.core.observation import Architecture, CallKind, Frame, Origin, Parameter, Precision, Role, Settings, Step
 from sleuth.core.reading.course import courses_of, matrices_of, together
 from sleuth.core.reading.curve import guessing
 from sleuth.core.stage import Confidence, Severity, Stage
@@ -103,7 +103,7 @@ def precision_lost(
 
 def _placed(evidence: Evidence, seen: Seen) -> Evidence:
     """Where no operation is to blame, the line that made the weights narrow is."""
-    return evidence if evidence.location is not None else replace(evidence, location=place_of(seen, "narrowed"))
+    return evidence if evidence.location is not None else replace(evidence, location=place_of(seen, CallKind.NARROWED))
 
 
 def _before_done(seen: Seen, looks: list[Frame], progress: Progress) -> list[Frame]:

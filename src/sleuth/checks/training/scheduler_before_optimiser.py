@@ -4,13 +4,13 @@ from collections.abc import Iterator
 
 from sleuth.checks.evidence.loop import UNHEARD, began, heard_steps, place_of, since_backward
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.observation import Call, Step
+from sleuth.core.observation import Call, CallKind, Step
 from sleuth.core.stage import Severity, Stage
 
 LEAST_TIMES = 3
 # Of the steps with a scheduler's.
 SHARE = 0.5
-OWN = ("scheduler", "first-scheduler")
+OWN = (CallKind.SCHEDULER, CallKind.FIRST_SCHEDULER)
 
 
 @check(
@@ -39,7 +39,7 @@ def scheduler_before_optimiser(
     if not by_optimiser:
         yield NotExamined(UNHEARD)
         return
-    if not any(call.kind in (*OWN, "told-scheduler") for call in seen.all(Call)):
+    if not any(call.kind in (*OWN, CallKind.TOLD_SCHEDULER) for call in seen.all(Call)):
         yield NotExamined("no scheduler's step was heard")
         return
     for number, steps in by_optimiser.items():
@@ -58,7 +58,7 @@ def scheduler_before_optimiser(
             yield Evidence(
                 summary="the scheduler stepped before the optimiser's first step: the first value of the schedule was never "
                 f"used, training began at {_rate(steps[0])}",
-                location=place_of(seen, "first-scheduler", optimiser=number),
+                location=place_of(seen, CallKind.FIRST_SCHEDULER, optimiser=number),
                 numbers={"lr": steps[0].lr},
                 last_step=steps[-1].step,
             )
@@ -66,15 +66,15 @@ def scheduler_before_optimiser(
 
 def _fed(step: Step) -> bool:
     """No other optimiser's step stood between this one and its backward."""
-    return "backward" in step.calls
+    return CallKind.BACKWARD in step.calls
 
 
 def _skips_the_first(seen: Seen, first: Step) -> bool:
     """Once, and from a line that is called again later: whoever winds a schedule forward has a line of its own for that."""
-    places = {c.location for c in seen.all(Call) if c.kind == "first-scheduler"}
-    again = {c.location for c in seen.all(Call) if c.kind == "scheduler"}
+    places = {c.location for c in seen.all(Call) if c.kind == CallKind.FIRST_SCHEDULER}
+    again = {c.location for c in seen.all(Call) if c.kind == CallKind.SCHEDULER}
     skipped = any(kind.startswith("skipped") for kind in first.calls)
-    once = 0 < first.counts.get("first-scheduler", 0) <= len(places)
+    once = 0 < first.counts.get(CallKind.FIRST_SCHEDULER, 0) <= len(places)
     return once and not skipped and bool(places & again - {None})
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from sleuth.checks.evidence.loop import FORWARDS, UNHEARD, began, heard_steps, place_of
 from sleuth.core.check import Evidence, NotExamined, Seen, check
 from sleuth.core.location import Location
-from sleuth.core.observation import Modes, Step
+from sleuth.core.observation import CallKind, Modes, Step
 from sleuth.core.reading.lines import beside
 from sleuth.core.stage import Severity, Stage
 from sleuth.core.words import counted
@@ -60,7 +60,7 @@ def training_in_eval_mode(
     # Of a step whose calls were not followed the mode is known all the same.
     trained = [s for s in seen.all(Step) if not s.calls or any(kind in s.calls for kind in FORWARDS)]
     # A step that also calls the model in training mode uses the other calls for something else, such as attacks.
-    asleep = [s for s in trained if ("forward" not in s.calls if s.calls else not s.training)]
+    asleep = [s for s in trained if (CallKind.FORWARD not in s.calls if s.calls else not s.training)]
     modes = [m for m in seen.all(Modes) if m.graph]
     resting = _resting([m for m in modes if not m.root])
     if resting and len(asleep) >= least_steps and len(asleep) >= share * len(trained):
@@ -80,9 +80,11 @@ def training_in_eval_mode(
 def _evidence(seen: Seen, first: Step, trained: list[Step], resting: list[tuple[str, str]], times: int) -> Evidence:
     families = sorted({family for _, family in resting})
     since = began(trained, first)
-    switched = place_of(seen, "eval")
+    switched = place_of(seen, CallKind.EVAL)
     # A train() that comes too seldom, else the eval() that nothing takes back.
-    place = place_of(seen, "train") or switched or place_of(seen, "forward-in-eval") or place_of(seen, "forward")
+    place = (
+        place_of(seen, CallKind.TRAIN) or switched or place_of(seen, CallKind.FORWARD_IN_EVAL) or place_of(seen, CallKind.FORWARD)
+    )
     return Evidence(
         summary=f"from {'the first step' if since is None else f'step {since}'} on, {times} of {len(trained)} training steps "
         f"ran with {counted(len(resting), 'layer')} in evaluation mode ({', '.join(families)}){_since(place, switched)}",

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from sleuth.checks.evidence.loop import UNHEARD, heard_steps, place_of
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.observation import Modes, Phase, Recurrence, Step
+from sleuth.core.observation import CallKind, Modes, Phase, Recurrence, Step
 from sleuth.core.stage import Confidence, Severity, Stage
 from sleuth.core.words import counted
 
@@ -12,7 +12,7 @@ from sleuth.core.words import counted
 SHARE = 0.5
 # Whoever asks the same thing again and again wants the noise of dropout.
 REPEATED = 0.5
-IN_TRAIN = "validate-in-train"
+IN_TRAIN = CallKind.VALIDATE_IN_TRAIN
 
 
 @check(
@@ -51,8 +51,8 @@ def validating_in_train_mode(seen: Seen, *, share: float = SHARE) -> Iterator[Ev
     # Several passes over the same data want the noise, too.
     passes = {r.step for r in seen.all(Recurrence) if not r.trained and r.again > REPEATED * r.rows}
     suspects = [p for p in phases if _validates(p) and p.step not in recalibrated | passes]
-    proper = sum(p.kind == "validate" for p in phases)
-    yield from _wired_in(seen, [p for p in phases if p.kind == "validate" and p.step > 0])
+    proper = sum(p.kind == CallKind.VALIDATE for p in phases)
+    yield from _wired_in(seen, [p for p in phases if p.kind == CallKind.VALIDATE and p.step > 0])
     if not active or not suspects or proper >= len(suspects) or len(suspects) > share * seen.count(Step):
         return
     # One that came after the training may be something else that is meant.
@@ -63,7 +63,7 @@ def validating_in_train_mode(seen: Seen, *, share: float = SHARE) -> Iterator[Ev
         summary=f"{counted(len(suspects), 'time')} the model was validated ({sum(p.calls for p in suspects)} calls without "
         f"gradients) while {counted(len(active), 'layer')} ({', '.join(families)}) acted as in training",
         where=active[0] or None,
-        location=place_of(seen, "train-to-validate") or place_of(seen, "wired-in") or place_of(seen, IN_TRAIN),
+        location=place_of(seen, CallKind.TRAIN_TO_VALIDATE) or place_of(seen, CallKind.WIRED_IN) or place_of(seen, IN_TRAIN),
         numbers={"validations": len(suspects), "calls": sum(p.calls for p in suspects), "layers": len(active)},
         confidence=Confidence.LIKELY if len(suspects) > 1 else Confidence.POSSIBLE,
         last_step=suspects[-1].step,
@@ -84,7 +84,7 @@ def _wired_in(seen: Seen, proper: list[Phase]) -> Iterator[Evidence]:
             summary=f"{counted(len(proper), 'time')} it was validated in evaluation mode, but {counted(len(norms), 'layer')} "
             "(batchnorm) acted as in training: its answer for a sample depends on the others of the batch",
             where=norms[0] or None,
-            location=place_of(seen, "wired-in"),
+            location=place_of(seen, CallKind.WIRED_IN),
             fix="Leave the mode of the batch-norm to the model: take out what switches it to training.",
             numbers={"validations": len(proper), "layers": len(norms)},
             confidence=Confidence.LIKELY,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from sleuth.checks.evidence.loop import FORWARDS, UNHEARD, heard_steps
 from sleuth.core.check import Evidence, NotExamined, Seen, check
 from sleuth.core.location import Location
-from sleuth.core.observation import Call, Phase, Step
+from sleuth.core.observation import Call, CallKind, Phase, Step
 from sleuth.core.stage import Severity, Stage
 from sleuth.core.words import counted
 
@@ -51,7 +51,7 @@ def validation_builds_graph(
         return
     extra = [p for p in phases if p.step > 0 and _is_extra(p, rates)]
     # A validation in one go calls the model once, and comes again: its mode tells it from a look at something.
-    single = [p for p in extra if p.calls < least_calls and p.kind == "forward-in-eval"]
+    single = [p for p in extra if p.calls < least_calls and p.kind == CallKind.FORWARD_IN_EVAL]
     wasted = [p for p in extra if p.calls >= least_calls or (p in single and len(single) >= least_calls)]
     if not wasted:
         return
@@ -70,7 +70,7 @@ def _rate(steps: list[Step], usual: float) -> float | None:
     """Calls of the model for each backward, where that is mostly the same."""
     # A step that was heard because something else came before it does not stand for the others.
     usual_steps = [s for s in steps if not s.unusual]
-    counts = [(sum(s.counts.get(kind, 0) for kind in FORWARDS), s.counts.get("backward", 0)) for s in usual_steps]
+    counts = [(sum(s.counts.get(kind, 0) for kind in FORWARDS), s.counts.get(CallKind.BACKWARD, 0)) for s in usual_steps]
     rates = Counter(forwards / backwards for forwards, backwards in counts if backwards)
     if rates.total() < LEAST_STEPS:
         return None
@@ -94,7 +94,7 @@ def _place(seen: Seen, phase: Phase) -> Location | None:
     calls = [c for c in seen.all(Call) if c.kind == phase.kind and c.location is not None]
     later = [c for c in calls if c.step >= phase.step]
     call = next(iter((*later, *reversed(calls))), None)
-    trains = [c.function for c in seen.all(Call) if c.kind == "backward"]
+    trains = [c.function for c in seen.all(Call) if c.kind == CallKind.BACKWARD]
     if call is None or call.function is None or call.function in trains:
         return None if call is None else call.location
     return call.function

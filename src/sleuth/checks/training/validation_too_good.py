@@ -8,7 +8,7 @@ import numpy as np
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
 from sleuth.core.finding import Series
-from sleuth.core.observation import Architecture, Evaluation, LossCall, Predictions, Recurrence, Split, Step
+from sleuth.core.observation import Architecture, CallKind, Evaluation, LossCall, Predictions, Recurrence, Split, Step
 from sleuth.core.reading.curve import Curve, guessing, loss_curve, noise, too_few, validation_curve
 from sleuth.core.stage import Confidence, Severity, Stage
 
@@ -161,7 +161,7 @@ def _is_plain(seen: Seen) -> bool:
     chance = any(r.drew is not False for r in looks)
     architecture = seen.maybe(Architecture)
     # With several passes a step the loss that is heard may be that of other weights, or of a part.
-    single = all(s.counts.get("backward", 1) == 1 for s in seen.all(Step))
+    single = all(s.counts.get(CallKind.BACKWARD, 1) == 1 for s in seen.all(Step))
     return (
         again
         and not chance

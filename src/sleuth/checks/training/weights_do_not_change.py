@@ -6,7 +6,7 @@ import numpy as np
 
 from sleuth.checks.evidence.loop import place_of
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.observation import Architecture, Call, Role, Settings, Step
+from sleuth.core.observation import Architecture, Call, CallKind, Role, Settings, Step
 from sleuth.core.reading.course import Course, courses_of, matrices_of, together
 from sleuth.core.stage import Confidence, Severity, Stage
 
@@ -68,7 +68,7 @@ def weights_do_not_change(
     kept = [parts for parts in layers if parts[1].is_zero.all() and _stays(parts[2])]
     undone = [parts for parts in layers if _moves(parts) and _stays(parts[2])]
     rates = [s.lr for s in seen.all(Step)]
-    scheduled = any("scheduler" in s.calls for s in seen.all(Step))
+    scheduled = any(CallKind.SCHEDULER in s.calls for s in seen.all(Step))
     if kept and scheduled and (len(kept) < len(layers) or not any(rates)):
         yield NotExamined(f"{kept[0][1].path} does not change, but a schedule may hold its rate at zero for now")
     elif kept:
@@ -107,7 +107,7 @@ def _kept(seen: Seen, kept: list[Parts], count: int, rates: list[float | None]) 
     zero = rates and all(rate == 0 for rate in rates)
     why = ", because the learning rate is 0" if zero else "" if rates[-1] is None else f", at a learning rate of {rates[-1]:.2g}"
     settings = seen.maybe(Settings)
-    place = next((c.location for c in seen.all(Call) if c.kind == "step" and c.location is not None), None)
+    place = next((c.location for c in seen.all(Call) if c.kind == CallKind.STEP and c.location is not None), None)
     return Evidence(
         where=update.path,
         location=place,
@@ -128,7 +128,7 @@ def _undone(seen: Seen, undone: list[Parts], count: int) -> Evidence:
     ratio = float(np.median(update.rms / np.maximum(weight.rms, TINY)))
     return Evidence(
         where=update.path,
-        location=place_of(seen, "returns-weights"),
+        location=place_of(seen, CallKind.RETURNS_WEIGHTS),
         summary=f"each step changes {update.path} by {ratio:.1e} of its size, and before the next one it is back where it was: "
         f"at {len(weight.steps)} steps that were looked at, {len(undone)} of {count} weight matrices began with the same values",
         numbers={"layers": len(undone), "of": count, "looks": len(weight.steps), "ratio": ratio},

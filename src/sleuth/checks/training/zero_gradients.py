@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from sleuth.checks.evidence.unmoved_parameters import decayed_by, is_unmoved
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.observation import Architecture, Ending, Parameter, Role, Step
+from sleuth.core.observation import Architecture, CallKind, Ending, Parameter, Role, Step
 from sleuth.core.reading.course import Course, courses_of, matrices_of
 from sleuth.core.stage import Confidence, Severity, Stage
 
@@ -63,7 +63,7 @@ def zero_gradients(
     if not layers:
         yield NotExamined(f"gradients of fewer than {least_looks} steps were seen, or none of a weight matrix")
         return
-    if any("step-on-erased-gradient" in s.calls for s in seen.all(Step)):
+    if any(CallKind.STEP_ON_ERASED_GRADIENT in s.calls for s in seen.all(Step)):
         yield NotExamined("the gradients are erased before the step uses them")
         return
     # What stands still must be all that comes before some layer: a head that this phase does not train, or an expert that no

@@ -11,13 +11,9 @@ from sleuth.core.observation.base import Observation, Split
 class Call(Observation):
     """A place in the user's loop from which something was called for the first time.
 
-    `kind` is as in Step.calls, or at the end of a watch: train, eval (the model's mode was set there), train-to-validate
-    (in a function that validates), made-optimiser, made-scheduler, sets-rate (by hand), made-loader (of the training's batches),
-    batch-size (was given), chosen-parameters (that the optimiser is given), wired-in (a layer that acts as in training always),
-    narrowed (the weights were given a type of half the width), returns-weights (a step that changes nothing in place).
-    """
+    Told when it happens, or at the end of a watch."""
 
-    kind: str
+    kind: str  # a CallKind
     step: int
     location: Location | None
     optimiser: int = 0
@@ -28,23 +24,13 @@ class Call(Observation):
 class Step(Observation):
     """One step of one optimiser.
 
-    `calls` is what the loop did since the step before, in order, repetitions in a row once: zero_grad, forward,
-    forward-in-eval, validate, validate-in-train (without a graph), backward, gradient (asked for without a backward), clip,
-    clip-on-used-gradient (after the step), clip-unused (it returned others, which the step did not take), clip-on-nothing
-    (before the backward), clip-on-scaled-gradient (before a scaler's unscale), unscale, scheduler, first-scheduler (before
-    the optimiser ever stepped), told-scheduler (that was given a metric or an epoch), each also with -of-another
-    (optimiser), skipped (by a scaler), skipped-on-used-gradient, and at the end one of step, step-on-used-gradient (that an
-    earlier step had used and nobody cleared), step-on-altered-gradient (the same, but changed by hand in between),
-    step-on-same-gradient (no backward since the last step), step-on-given-gradient (that came from no backward),
-    step-on-erased-gradient (cleared after the backward), step-without-gradient. `counts` also holds erased-backward:
-    backwards since the last step whose gradient was cleared before this one could use it.
-    """
+    `calls` is what the loop did since the step before, in order, repetitions in a row once, as `CallKind`s; the last one says
+    on which gradient the step was taken."""
 
     step: int
     loss: float | None  # None: NaN or Inf
     lr: float | None = None
-    gradient_norm: float | None = None
-    clipped_norm: float | None = None
+    gradient_norm: float | None = None  # of the gradients as the step used them: after clipping
     calls: tuple[str, ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict)  # how often each of them came, repetitions included
     optimiser: int = 0  # which one, where there are several
@@ -52,7 +38,6 @@ class Step(Observation):
     # "step": since the end of the one before. Of that, where it was listened to on a CPU: "data" (waiting for loaders),
     # "first-data" (for the first batch of a pass), "forward", "validation" (without a graph), "backward", "optimiser".
     seconds: Mapping[str, float] = field(default_factory=dict)
-    memory_bytes: int | None = None
     unusual: bool = False  # its calls were followed because one of them was new: it does not stand for the steps around it
     heard: bool = True  # False: this step had no loss of its own, or not one number; `loss` is None then and says nothing
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sleuth.core.history import Seen
-from sleuth.core.observation import Evaluation, LossCall, Split, Step
+from sleuth.core.observation import WITH_GRAPH, WITHOUT_GRAPH, CallKind, Evaluation, LossCall, Split, Step
 from sleuth.core.reading.wiring import classifies
 
 # A part of a curve is judged by the means of so many blocks: steps that resemble each other then count once.
@@ -27,8 +27,6 @@ LATE = 0.25
 # Values that are told to be sums; and how far a loss on other data may be from the training's, in times.
 LEAST_SUMS = 4
 RESEMBLES = 2.0
-ASKING = ("validate", "validate-in-train")
-TRAINING = ("forward", "forward-in-eval")
 
 
 @dataclass(frozen=True)
@@ -98,7 +96,7 @@ def heard_curve(seen: Seen) -> Curve | str:
     if len(optimisers) > 1:
         return "there are several optimisers, each with a loss of its own: as in a GAN, they may pull against each other"
     # A step that a scaler skipped may have lost its loss to an overflow; the scaler has seen to it.
-    if any(s.loss is None and "skipped" not in s.calls for s in steps):
+    if any(s.loss is None and CallKind.SKIPPED not in s.calls for s in steps):
         return "the loss became NaN or infinite"
     steps = [s for s in steps if s.loss is not None]
     losses = np.array([s.loss for s in steps], dtype=np.float64)
@@ -108,8 +106,8 @@ def heard_curve(seen: Seen) -> Curve | str:
 
 def _uneven(steps: list[Step]) -> str | None:
     steps = [s for s in steps if s.calls and not s.unusual]  # of others only the loss is known
-    asked = [sum(s.counts.get(kind, 0) for kind in ASKING) for s in steps]
-    trained = sorted(sum(s.counts.get(kind, 0) for kind in TRAINING) for s in steps)
+    asked = [sum(s.counts.get(kind, 0) for kind in WITHOUT_GRAPH) for s in steps]
+    trained = sorted(sum(s.counts.get(kind, 0) for kind in WITH_GRAPH) for s in steps)
     if sum(1 for n in asked if n) > ASKING_SHARE * len(steps) or sum(asked) > ASKING_RATIO * max(sum(trained), 1):
         return "the model is asked for answers all along, as in reinforcement learning: its loss may do anything while it learns"
     if trained and trained[len(trained) * 9 // 10] > UNEVEN * max(trained[len(trained) // 10], 1):

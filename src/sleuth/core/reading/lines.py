@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from sleuth.core.history import Seen
 from sleuth.core.location import Location
-from sleuth.core.observation import Architecture, Call, Layer, LossCall, Optimiser
+from sleuth.core.observation import Architecture, Call, CallKind, Layer, LossCall, Optimiser
 
 
 def layer_of(seen: Seen, path: str | None) -> Layer | None:
@@ -66,7 +66,7 @@ def optimiser_line(seen: Seen, number: int | None = None) -> Location | None:
     if made or number is not None:
         return made[0].location if made else None
     # Of one that keeps no state nothing more may be known.
-    return next((c.location for c in seen.all(Call) if c.kind == "made-optimiser" and c.location is not None), None)
+    return next((c.location for c in seen.all(Call) if c.kind == CallKind.MADE_OPTIMISER and c.location is not None), None)
 
 
 def producer_line(calls: Iterable[LossCall]) -> Location | None:

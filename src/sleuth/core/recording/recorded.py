@@ -11,7 +11,7 @@ from sleuth.core.recording.recording import Curve, Grid, Histograms, Table, empt
 from sleuth.core.statistics import COLUMNS, EXPONENT_BINS
 
 # Of every step; a logged one of the same name must not run into it.
-CURVES = ("loss", "lr", "gradient_norm", "clipped_norm", "memory_bytes", "seconds")
+CURVES = ("loss", "lr", "gradient_norm", "seconds")
 
 Points = Iterator[tuple[str, int, float]]
 

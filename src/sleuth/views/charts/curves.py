@@ -13,9 +13,9 @@ from sleuth.views.charts.figure import ALARM, COLOURS, as_text, line, line_layou
 from sleuth.views.charts.material import Material
 
 OPTIMISER = re.compile(r"^optimiser\d+\.")
-OURS = {"lr": "learning rate", "gradient_norm": "gradient norm", "clipped_norm": "gradient norm after clipping"}
+OURS = {"lr": "learning rate", "gradient_norm": "gradient norm"}
 # What the charts of time and memory show.
-ELSEWHERE = ("seconds", "memory_bytes", "process_bytes")
+ELSEWHERE = ("seconds", "process_bytes")
 # A run may log a hundred numbers: the first ones are drawn, and the note says so.
 MOST_METRICS = 12
 
@@ -40,8 +40,7 @@ def _base(name: str) -> str | None:
     plain = OPTIMISER.sub("", name)
     if plain.split(".")[0] in ELSEWHERE:
         return None
-    plain = re.sub(r"^(seen_)?(val_|logged_)?", "", plain)
-    return "gradient_norm" if plain == "clipped_norm" else plain
+    return re.sub(r"^(seen_)?(val_|logged_)?", "", plain)
 
 
 def _chart(name: str, base: str, group: Mapping[str, Curve], points: int, material: Material, left_out: list[str]) -> Chart:

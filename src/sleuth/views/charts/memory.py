@@ -6,7 +6,7 @@ from sleuth.views.charts.chart import Chart
 from sleuth.views.charts.figure import COLOURS, layout, line
 from sleuth.views.charts.material import Material
 
-NAMES = {"process_bytes": "held by the process", "memory_bytes": "tensors on the device"}
+NAMES = {"process_bytes": "held by the process"}
 MEGABYTE = 1e6
 
 
