@@ -120,7 +120,7 @@ def _told(said: Spoken, visits: list[Any], operations: bool) -> tuple[str | None
 
 def _unit_axis(said: Spoken, visits: list[Any], shape: tuple[int, ...], axes: dict[int, int]) -> int:
     """Where the units stand; an operation leaves them where the layer before it had them."""
-    from sleuth.adapters.jax.inspecting.pictures import channel_axis
+    from sleuth.adapters.jax.inspecting.maps import channel_axis
 
     if said.visit is not None and visits[said.visit].module is not None:
         return channel_axis(visits[said.visit].module, shape)

@@ -10,6 +10,7 @@ from sleuth.core.observation import Failure
 
 # Names in a message: more would not be read.
 SHOWN = 12
+NO_FILTERS = "convolution, so there are no filters to look at."
 
 
 def require_passage(passed: Passage) -> None:
@@ -51,3 +52,13 @@ def among(paths: list[str], what: str) -> str:
         return f"It has no {what}."
     more = f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else ""
     return f"Its {what}s: {', '.join(paths[:SHOWN])}{more}."
+
+
+def chosen_convolution(model: str, known: Sequence[str], layer: str | None, *, last: bool) -> str:
+    """The layer that was named, else the first or the last convolution. `model` is what it is called in a message."""
+    if layer is not None:
+        return layer
+    if not known:
+        what = "two-dimensional convolution: name the layer whose map is meant." if last else NO_FILTERS
+        raise UnusableInput(f"{model} has no {what}")
+    return known[-1 if last else 0]

@@ -13,8 +13,8 @@ import numpy as np
 
 from sleuth.adapters.common.inspecting.attention_weights import are_weights, require_room
 from sleuth.adapters.jax.arrays import to_numpy
+from sleuth.adapters.jax.inspecting.maps import kind_of_model, traced
 from sleuth.adapters.jax.inspecting.model_copy import Guest
-from sleuth.adapters.jax.inspecting.pictures import kind_of_model, traced
 from sleuth.adapters.jax.loops import rounds
 from sleuth.adapters.jax.tape import Entry, Tape, read
 from sleuth.adapters.jax.words import family_of

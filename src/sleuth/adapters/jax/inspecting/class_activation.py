@@ -8,10 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from sleuth.adapters.common.inspecting.class_activation import credited, targets_of
-from sleuth.adapters.common.inspecting.layer_names import among, layer_named
+from sleuth.adapters.common.inspecting.layer_names import among, chosen_convolution, layer_named
 from sleuth.adapters.jax.arrays import is_array, to_numpy
+from sleuth.adapters.jax.inspecting.maps import channel_axis, convolutions, traced
 from sleuth.adapters.jax.inspecting.model_copy import Guest
-from sleuth.adapters.jax.inspecting.pictures import channel_axis, convolutions, traced
 from sleuth.adapters.jax.pass_listener import Spoken, listened
 from sleuth.adapters.jax.trace import Trace
 from sleuth.core.contract.inspection import ClassActivation
@@ -26,7 +26,7 @@ def class_activation(model: Any, inputs: Any, layer: str | None, target: int | S
     image = _image(inputs)
     guest = Guest(model, inputs)
     modules = guest.modules()
-    path = _layer(modules, layer)
+    path = chosen_convolution("the model", convolutions(modules), layer, last=True)
     module = layer_named(modules, path, convolutions(modules), "convolution")
     trace = traced(guest)
     flat = jax.tree.leaves((guest.bench.params, guest.bench.rest, guest.arrays))
@@ -74,13 +74,6 @@ def _image(inputs: Any) -> np.ndarray:
     image = pictures[0]
     last = image.shape[3] <= COLOURS < image.shape[1] or (image.shape[3] <= COLOURS and image.shape[1] == image.shape[2])
     return np.moveaxis(image, 3, 1) if last else image
-
-
-def _layer(modules: list[tuple[str, Any]], layer: str | None) -> str:
-    known = convolutions(modules)
-    if layer is None and not known:
-        raise UnusableInput("the model has no convolution: name the layer whose map is meant.")
-    return known[-1] if layer is None else layer
 
 
 def _scores(outputs: list[Any]) -> Any:

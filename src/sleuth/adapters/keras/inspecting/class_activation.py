@@ -8,7 +8,7 @@ import numpy as np
 from keras import ops
 
 from sleuth.adapters.common.inspecting.class_activation import credited, targets_of
-from sleuth.adapters.common.inspecting.layer_names import among, layer_named
+from sleuth.adapters.common.inspecting.layer_names import among, chosen_convolution, layer_named
 from sleuth.adapters.keras import backend
 from sleuth.adapters.keras.inspecting.forward_pass import say_why_it_fails
 from sleuth.adapters.keras.inspecting.maps import after, channels_first, convolutions
@@ -25,9 +25,7 @@ def class_activation(model: Any, inputs: Any, layer: str | None, target: int | S
     given = native(inputs)
     image = _image(given)
     known = convolutions(model)
-    if layer is None and not known:
-        raise UnusableInput(f"{type(model).__name__} has no convolution: name the layer whose map is meant.")
-    path = known[-1] if layer is None else layer
+    path = chosen_convolution(type(model).__name__, known, layer, last=True)
     with guest(model) as visited:
         found = layer_named(layers(visited), path, known, "convolution")
         try:

@@ -6,7 +6,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from sleuth.adapters.common.inspecting.layer_names import among, layer_named, layers_wanted
+from sleuth.adapters.common.inspecting.layer_names import among, chosen_convolution, layer_named, layers_wanted
 from sleuth.adapters.keras import backend
 from sleuth.adapters.keras.families import family_of
 from sleuth.adapters.keras.inspecting.forward_pass import say_why_it_fails
@@ -24,9 +24,7 @@ def convolutions(model: Any) -> list[str]:
 
 def kernels(model: Any, layer: str | None) -> Kernels:
     known = convolutions(model)
-    if layer is None and not known:
-        raise UnusableInput(f"{type(model).__name__} has no convolution, so there are no filters to look at.")
-    path = known[0] if layer is None else layer
+    path = chosen_convolution(type(model).__name__, known, layer, last=False)
     found = layer_named(layers(model), path, known, "convolution")
     if family_of(found) != "conv":
         raise UnusableInput(f"{path} is of kind {type(found).__name__}, not a convolution. {among(known, 'convolution')}")

@@ -7,7 +7,7 @@ import mlx.core as mx
 import mlx.nn as nn
 
 from sleuth.adapters.common.inspecting.class_activation import credited, targets_of
-from sleuth.adapters.common.inspecting.layer_names import among, layer_named, require_passage
+from sleuth.adapters.common.inspecting.layer_names import among, chosen_convolution, layer_named, require_passage
 from sleuth.adapters.mlx.arrays import arrays_in, as_mlx, is_array, values
 from sleuth.adapters.mlx.inspecting.forward_pass import passage
 from sleuth.adapters.mlx.inspecting.layer_calls import Visitor
@@ -22,7 +22,8 @@ from sleuth.core.subject import call_model
 
 def class_activation(model: nn.Module, inputs: Any, layer: str | None, target: int | Sequence[int] | None) -> ClassActivation:
     given = as_mlx(inputs)
-    path = _layer(model, layer)
+    flat = [path for path, m in modules(model) if isinstance(m, nn.Conv2d | nn.ConvTranspose2d)]
+    path = chosen_convolution(type(model).__name__, flat, layer, last=True)
     layer_named(every_module(model), path, convolutions(model), "convolution")
     image = _image(given)
     with guest(model) as visited:
@@ -74,13 +75,6 @@ def _image(given: Any) -> mx.array:
         shapes = ", ".join(str(tuple(a.shape)) for a in arrays)
         raise UnusableInput(f"Grad-CAM needs images of shape (samples, height, width, channels) among the inputs; got {shapes}.")
     return found[0]
-
-
-def _layer(model: nn.Module, layer: str | None) -> str:
-    known = [path for path, m in modules(model) if isinstance(m, nn.Conv2d | nn.ConvTranspose2d)]
-    if layer is None and not known:
-        raise UnusableInput(f"{type(model).__name__} has no two-dimensional convolution: name the layer whose map is meant.")
-    return known[-1] if layer is None else layer
 
 
 def _scores(output: Any) -> mx.array:

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from sleuth.adapters.common.inspecting.class_activation import targets_of
-from sleuth.adapters.common.inspecting.layer_names import among, layer_named, require_passage
+from sleuth.adapters.common.inspecting.layer_names import among, chosen_convolution, layer_named, require_passage
 from sleuth.adapters.torch.arrays import to_numpy
 from sleuth.adapters.torch.bench import _is_array, _tensors
 from sleuth.adapters.torch.inspecting.forward_pass import passage
@@ -27,7 +27,8 @@ def class_activation(model: nn.Module, inputs: Any, layer: str | None, target: i
     given = _tensors(inputs)
     image = _image(given)
     with guest(model) as visited:
-        path = _layer(model, layer)
+        flat = [path for path, m in model.named_modules() if isinstance(m, nn.Conv2d | nn.ConvTranspose2d)]
+        path = chosen_convolution(type(model).__name__, flat, layer, last=True)
         module = layer_named(visited.named_modules(remove_duplicate=False), path, convolutions(model), "convolution")
         run = _scores_of(visited, given)
         try:
@@ -72,15 +73,6 @@ def _image(given: Any) -> torch.Tensor:
         shapes = ", ".join(str(tuple(t.shape)) for _, t in leaves(given, is_tensor))
         raise UnusableInput(f"Grad-CAM needs images of shape (samples, channels, height, width) among the inputs; got {shapes}.")
     return found[0].detach().clone()
-
-
-def _layer(model: nn.Module, layer: str | None) -> str:
-    if layer is not None:
-        return layer
-    known = [path for path, m in model.named_modules() if isinstance(m, nn.Conv2d | nn.ConvTranspose2d)]
-    if not known:
-        raise UnusableInput(f"{type(model).__name__} has no two-dimensional convolution: name the layer whose map is meant.")
-    return known[-1]
 
 
 def _scores_of(model: nn.Module, given: Any) -> Any:

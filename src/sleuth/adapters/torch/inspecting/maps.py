@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from sleuth.adapters.common.inspecting.layer_names import among, layer_named, layers_wanted, require_passage
+from sleuth.adapters.common.inspecting.layer_names import among, chosen_convolution, layer_named, layers_wanted, require_passage
 from sleuth.adapters.torch.arrays import to_numpy
 from sleuth.adapters.torch.inspecting.forward_pass import passage
 from sleuth.adapters.torch.inspecting.model_copy import call, guest
@@ -24,9 +24,7 @@ def convolutions(model: nn.Module) -> list[str]:
 
 def kernels(model: nn.Module, layer: str | None) -> Kernels:
     known = convolutions(model)
-    if layer is None and not known:
-        raise UnusableInput(f"{type(model).__name__} has no convolution, so there are no filters to look at.")
-    path = known[0] if layer is None else layer
+    path = chosen_convolution(type(model).__name__, known, layer, last=False)
     module = layer_named(model.named_modules(remove_duplicate=False), path, known, "convolution")
     if not isinstance(module, Convolution):
         raise UnusableInput(f"{path} is of kind {type(module).__name__}, not a convolution. {among(known, 'convolution')}")

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from sleuth.adapters.common.inspecting.layer_names import among, in_words, layer_named, layers_wanted
+from sleuth.adapters.common.inspecting.layer_names import among, chosen_convolution, in_words, layer_named, layers_wanted
 from sleuth.adapters.jax.arrays import to_numpy
 from sleuth.adapters.jax.failure import explain
 from sleuth.adapters.jax.forms import form_of
@@ -26,9 +26,7 @@ def convolutions(modules: list[tuple[str, Any]]) -> list[str]:
 def kernels(model: Any, layer: str | None) -> Kernels:
     modules = form_of(model).modules(model)
     known = convolutions(modules)
-    if layer is None and not known:
-        raise UnusableInput(f"{kind_of_model(model)} has no convolution, so there are no filters to look at.")
-    path = known[0] if layer is None else layer
+    path = chosen_convolution(kind_of_model(model), known, layer, last=False)
     module = layer_named(modules, path, known, "convolution")
     if family_of(module) != "conv":
         raise UnusableInput(f"{path} is of kind {type(module).__name__}, not a convolution. {among(known, 'convolution')}")
