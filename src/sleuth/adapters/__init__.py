@@ -6,6 +6,7 @@ import re
 import sys
 import tomllib
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,7 +31,8 @@ def available() -> "Iterator[Adapter]":
     names = sorted((m.name for m in pkgutil.iter_modules(__path__)), key=lambda name: name == "numpy")
     for name in names:
         if name in sys.modules:
-            yield adapter_named(name)
+            with suppress(UnusableInput):  # another version of a framework is wanted; the other adapters work without it
+                yield adapter_named(name)
 
 
 def frameworks() -> list[str]:
@@ -48,6 +50,9 @@ def adapter_for(model: Any) -> "Adapter":
         if adapter.claims(model):
             return adapter
         tried.append(adapter.name)
+    for name in frameworks():
+        if name in sys.modules and name not in tried:
+            adapter_named(name)  # raises, and says which version is wanted
     raise UnusableInput(
         f"a {type(model).__name__} is not a model that sleuth knows (asked: {', '.join(tried)}). "
         "Give a torch.nn.Module, or an object with forward(x), parameters() and backward()."

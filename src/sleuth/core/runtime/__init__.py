@@ -1,0 +1,1 @@
+"""What touches Python itself: imports, frames, random states, clocks, nested containers."""
