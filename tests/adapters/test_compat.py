@@ -1,6 +1,8 @@
 """The private names of frameworks that adapters use are listed, and the installed versions have them."""
 
 import importlib
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -139,6 +141,12 @@ def test_a_version_without_a_needed_name_is_refused_with_the_name_and_the_versio
         PrivateNames("torch", "2.6", ("2.13.0",), needed=(gone,)).require()
 
 
+def test_a_version_that_is_too_old_is_refused_before_anything_of_it_is_looked_for() -> None:
+    with pytest.raises(UnusableInput, match=r"torch 2\.\S+ is too old for sleuth. Install torch 99\.1 or newer"):
+        PrivateNames("torch", "99.1", ("99.2",), needed=(PrivateName("torch._C._gone", "", ""),)).require()
+    PrivateNames("torch", "2.6", ("2.13.0",)).require()
+
+
 def test_a_module_that_nobody_imported_is_not_imported_and_one_that_lost_a_name_is_refused() -> None:
     absent = PrivateName("torch._gone.name", "", "")
     lost = PrivateName("torch.nn._gone", "", "something is not heard")
@@ -146,3 +154,23 @@ def test_a_module_that_nobody_imported_is_not_imported_and_one_that_lost_a_name_
     assert private.if_imported("torch._gone.name") is None
     with pytest.raises(UnusableInput, match="something is not heard"):
         private.if_imported("torch.nn._gone")
+
+
+def test_an_adapter_that_does_not_fit_is_left_out_and_says_why_when_it_is_asked_for() -> None:
+    """In a process of its own: the names are gone before sleuth meets torch."""
+    code = (
+        "import numpy, torch, sleuth\n"
+        "del torch.utils.data.dataloader._BaseDataLoaderIter\n"
+        "from sleuth.adapters import adapter_for, available\n"
+        "print([adapter.name for adapter in available()])\n"
+        "try:\n    adapter_for(torch.nn.Linear(1, 1))\n"
+        "except sleuth.UnusableInput as error:\n    print(error)\n"
+        "torch.utils.data.dataloader._BaseDataLoaderIter, lost = object, torch.amp.grad_scaler\n"
+        "del lost.GradScaler\n"
+        "try:\n    adapter_for(torch.nn.Linear(1, 1))\n"
+        "except sleuth.UnusableInput as error:\n    print(error)\n"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.splitlines()
+    assert said[0] == "['numpy']"
+    assert "_BaseDataLoaderIter (trainings cannot be listened to)" in said[1]
+    assert "sleuth does not fit this version of torch: cannot import name 'GradScaler'" in said[2]

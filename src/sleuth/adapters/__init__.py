@@ -41,7 +41,12 @@ def frameworks() -> list[str]:
 
 
 def adapter_named(name: str) -> "Adapter":
-    return importlib.import_module(f"{__name__}.{name}").ADAPTER
+    try:
+        return importlib.import_module(f"{__name__}.{name}").ADAPTER
+    except (ImportError, AttributeError) as error:  # a public name is gone; of private ones the adapter says it itself
+        raise UnusableInput(
+            f"sleuth does not fit this version of {name}: {error}. docs/versions.md says which were tried."
+        ) from error
 
 
 def adapter_for(model: Any) -> "Adapter":

@@ -5,8 +5,10 @@ user reads which, and which versions will do.
 """
 
 import importlib
+import re
 import sys
 from dataclasses import dataclass
+from importlib import metadata
 from typing import Any
 
 from sleuth.core.errors import UnusableInput
@@ -33,6 +35,8 @@ class PrivateNames:
 
     def require(self) -> None:
         """Before any module of the adapter is imported, because those import the names directly."""
+        if _numbers(self._version()) < _numbers(self.oldest):
+            raise UnusableInput(f"{self.framework} {self._version()} is too old for sleuth. {self._cure()}")
         gone = [private for private in self.needed if not exists(private.name)]
         if gone:
             raise UnusableInput(self._message(gone))
@@ -48,12 +52,23 @@ class PrivateNames:
         return getattr(sys.modules[module], attribute)
 
     def _message(self, gone: list[PrivateName]) -> str:
-        version = getattr(sys.modules.get(self.framework), "__version__", "as it is installed")
         names = "; ".join(f"{private.name} ({private.lost})" for private in gone)
-        return (
-            f"{self.framework} {version} does not have what sleuth needs of it: {names}. "
-            f"Install {self.framework} {self.oldest} or newer; sleuth was tried with {', '.join(self.tried)}."
-        )
+        return f"{self.framework} {self._version()} does not have what sleuth needs of it: {names}. {self._cure()}"
+
+    def _cure(self) -> str:
+        return f"Install {self.framework} {self.oldest} or newer; sleuth was tried with {', '.join(self.tried)}."
+
+    def _version(self) -> str:
+        try:
+            return metadata.version(self.framework)
+        except metadata.PackageNotFoundError:  # not installed as a package: a checkout, or a stand-in
+            return ""
+
+
+def _numbers(version: str) -> list[int]:
+    """`2.13.0+cpu` → [2, 13, 0]; of what is not a version nothing, which is older than nothing."""
+    found = re.match(r"\d+(\.\d+)*", version)
+    return [] if found is None else [int(part) for part in found[0].split(".")]
 
 
 def exists(name: str) -> bool:
