@@ -13,6 +13,7 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from xml.etree import ElementTree
 
 ROOT = Path(__file__).parents[1]
 FRAMEWORKS = ("torch", "jax", "keras", "mlx")
@@ -42,14 +43,13 @@ class Outcome:
     part: Part
     text: str
     seconds: float
-
-    def count(self, word: str) -> int:
-        found = re.search(rf"(\d+) {word}", self.text.strip().splitlines()[-1]) if self.text.strip() else None
-        return int(found[1]) if found else 0
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
 
     @property
     def is_good(self) -> bool:
-        return self.count("passed") > 0 and not self.count("failed") and not self.count("error")
+        return self.passed > 0 and not self.failed
 
 
 def parts_of(framework: str) -> list[Part]:
@@ -89,20 +89,32 @@ def _plain(name: str) -> str:
 def attempt(python: Path, part: Part) -> Outcome:
     # Another version may warn of other things: that is no failure of ours.
     command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "filterwarnings=default", "--disable-warnings"]
+    counted = python.parents[2] / "counted.xml"
+    counted.unlink(missing_ok=True)
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
     began = time.monotonic()
-    done = subprocess.run([*command, *part.arguments], cwd=ROOT, env=environment, text=True, capture_output=True, check=False)
-    return Outcome(part, done.stdout + done.stderr, time.monotonic() - began)
+    command += [f"--junitxml={counted}", *part.arguments]
+    done = subprocess.run(command, cwd=ROOT, env=environment, text=True, capture_output=True, check=False)
+    return Outcome(part, done.stdout + done.stderr, time.monotonic() - began, *_counts(counted))
+
+
+def _counts(file: Path) -> tuple[int, int, int]:
+    """Passed, failed and skipped. Nothing is counted where pytest could not begin."""
+    if not file.exists():
+        return 0, 0, 0
+    suites = ElementTree.parse(file).getroot().iter("testsuite")
+    found = [{key: int(suite.get(key, 0)) for key in ("tests", "failures", "errors", "skipped")} for suite in suites]
+    failed, skipped = (sum(one["failures"] + one["errors"] for one in found), sum(one["skipped"] for one in found))
+    return sum(one["tests"] for one in found) - failed - skipped, failed, skipped
 
 
 def table(wanted: list[str], outcomes: list[Outcome]) -> str:
     lines = ["", f"{' '.join(wanted):30}{'passed':>8}{'failed':>8}{'skipped':>9}{'seconds':>9}"]
     for one in outcomes:
-        failed = one.count("failed") + one.count("error")
-        lines.append(f"{one.part.title:30}{one.count('passed'):8}{failed:8}{one.count('skipped'):9}{one.seconds:9.0f}")
+        lines.append(f"{one.part.title:30}{one.passed:8}{one.failed:8}{one.skipped:9}{one.seconds:9.0f}")
     for one in outcomes:
         lines += [line for line in one.text.splitlines() if line.startswith(("FAILED", "ERROR"))]
-        if not one.is_good and not one.count("failed"):  # nothing was run
+        if not one.is_good and not one.failed:  # nothing was run
             lines += ["", f"{one.part.title}:", *one.text.strip().splitlines()[-15:]]
     return "\n".join(lines)
 
