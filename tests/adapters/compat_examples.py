@@ -8,7 +8,6 @@ import flax.nnx
 import jax
 import keras
 import mithril
-import mlx.core as mx
 import mlx.nn
 import mlx.optimizers
 import numpy as np
@@ -112,7 +111,6 @@ EXAMPLES: dict[str, dict[str, Callable[[], Any]]] = {
         "mlx.nn.Module": lambda: mlx.nn.Linear(2, 2),
         "mlx.nn.Dropout": mlx.nn.Dropout,
         "mlx.optimizers.Optimizer": lambda: mlx.optimizers.SGD(learning_rate=0.1),
-        "_gc_func": lambda: mx.compile(lambda x: x),
     },
     "mithril": {"TrainModel": lambda: mithril.models.TrainModel(mithril.models.Linear(1))},
 }

@@ -7,7 +7,7 @@ COMPILED = "a step that is compiled already cannot be given to sleuth.watch_step
 PRIVATE = PrivateNames(
     framework="jax",
     oldest="0.8",
-    tried=("0.10.2",),
+    tried=("0.8.0", "0.10.2"),
     replaced=(
         PrivateName(
             "jax._src.api.vjp",

@@ -13,7 +13,7 @@ WEIGHTS = "the weights of a layer cannot be told apart"
 PRIVATE = PrivateNames(
     framework="keras",
     oldest="3.10",
-    tried=("3.15.1",),
+    tried=("3.10.0", "3.15.1"),
     needed=(
         PrivateName("keras.src.backend.nn", "hear the activations and softmaxes that layers compute", HEARD),
         PrivateName("keras.src.backend.numpy", "hear tanh, which stands there", HEARD),

@@ -1,19 +1,14 @@
 """Every private name of MLX that this adapter uses."""
 
-from sleuth.core.runtime.private_names import PrivateName, PrivateNames, alike
+from sleuth.core.runtime.private_names import PrivateNames, alike
 
 RATE = "the learning rate can neither be read nor changed"
 MODES = "modes can neither be read nor changed"
 
 PRIVATE = PrivateNames(
     framework="mlx",
-    oldest="0.28",
-    tried=("0.32.4",),
-    replaced=(
-        PrivateName(
-            "mlx.core._gc_func", "leave compiled functions alone when a model is copied", "a model with one is not copied"
-        ),
-    ),
+    oldest="0.31",
+    tried=("0.31.0", "0.32.4"),
     attributes=(
         *alike("mlx.nn.Module", "_no_grad", "know which parameters are frozen", "frozen parameters are not known"),
         *alike("mlx.nn.Module", "_training _set_training_mode", "set a module's own mode and put it back", MODES),
