@@ -56,8 +56,8 @@ def parts_of(framework: str) -> list[Part]:
     return [
         Part("private names", ("tests/adapters/test_compat.py", "-k", framework)),
         Part("conformance", ("tests/test_conformance.py", "-k", f"keeps_the_rule and {framework}-")),
-        Part("cases, sick and healthy", ("tests/test_cases.py", "--full", "-k", f"-{framework} and ({CASES})")),
-        Part("sleuth run of scripts", SCRIPTS[framework]),
+        Part("cases, sick and healthy", ("tests/test_cases.py", "--full", f"-k=-{framework} and ({CASES})")),
+        Part("sleuth run of scripts", ("--full", *SCRIPTS[framework])),
     ]
 
 
