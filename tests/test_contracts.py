@@ -1,5 +1,6 @@
 """What holds for the whole house."""
 
+import importlib
 import subprocess
 import sys
 import tomllib
@@ -66,8 +67,26 @@ def test_every_probe_is_a_probe_of_one_stage_and_says_what_it_emits() -> None:
         assert 0 < probe.share <= 1, probe.name
 
 
-def test_torch_is_pinned_wherever_it_is_asked_for() -> None:
-    project = tomllib.loads((SOURCE.parents[1] / "pyproject.toml").read_text())
-    for extra in project["project"]["optional-dependencies"].values():
-        for requirement in extra:
-            assert not requirement.startswith("torch") or requirement == "torch==2.13.0"
+def test_an_extra_of_a_framework_is_a_range_from_the_oldest_version_that_its_adapter_names() -> None:
+    extras = tomllib.loads((SOURCE.parents[1] / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert "==" not in str(extras)
+    for framework in ("torch", "jax", "keras", "mlx"):
+        oldest = importlib.import_module(f"sleuth.adapters.{framework}.compat").PRIVATE.oldest
+        assert f"{framework}>={oldest}" in extras[framework]
+    assert extras["torch"][0] in extras["demo"]
+
+
+def test_the_versions_of_the_tests_and_of_the_demo_are_exact_and_the_same() -> None:
+    def pins(name: str) -> set[str]:
+        lines = (SOURCE.parents[1] / "requirements" / name).read_text().splitlines()
+        return {line for line in lines if not line.startswith("#")}
+
+    assert all(line.count("==") == 1 for line in pins("dev.txt"))
+    assert pins("demo.txt") < pins("dev.txt")
+
+
+def test_the_newest_version_that_an_adapter_says_was_tried_is_the_one_of_the_tests() -> None:
+    pins = (SOURCE.parents[1] / "requirements" / "dev.txt").read_text().splitlines()
+    for framework in ("torch", "jax", "keras", "mlx"):
+        tried = importlib.import_module(f"sleuth.adapters.{framework}.compat").PRIVATE.tried
+        assert f"{framework}=={tried[-1]}" in pins

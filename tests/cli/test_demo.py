@@ -57,5 +57,5 @@ def test_the_demo_says_which_package_to_install(demo, monkeypatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name, *more: None if name == "sklearn" else find(name, *more))
     result = demo()
     assert result.exit_code == 2
-    assert "the demo needs scikit-learn: pip install torch==2.13.0 scikit-learn" in result.stderr
+    assert "the demo needs scikit-learn: pip install 'sleuth[demo]'" in result.stderr
     assert not FILE.exists()

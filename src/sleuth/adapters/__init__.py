@@ -6,6 +6,7 @@ import re
 import sys
 import tomllib
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,7 +32,8 @@ def available() -> "Iterator[Adapter]":
     """Adapters of the frameworks that the user has imported; NumPy, which claims least, comes last."""
     for name in sorted(_names(), key=lambda name: name == "numpy"):
         if name in sys.modules:
-            yield adapter_named(name)
+            with suppress(UnusableInput):  # another version of a framework is wanted; the other adapters work without it
+                yield adapter_named(name)
 
 
 def frameworks() -> list[str]:
@@ -44,7 +46,12 @@ def _names() -> list[str]:
 
 
 def adapter_named(name: str) -> "Adapter":
-    return importlib.import_module(f"{__name__}.{name}").ADAPTER
+    try:
+        return importlib.import_module(f"{__name__}.{name}").ADAPTER
+    except (ImportError, AttributeError) as error:  # a public name is gone; of private ones the adapter says it itself
+        raise UnusableInput(
+            f"sleuth does not fit this version of {name}: {error}. docs/versions.md says which were tried."
+        ) from error
 
 
 def adapter_for(model: Any) -> "Adapter":
@@ -53,6 +60,9 @@ def adapter_for(model: Any) -> "Adapter":
         if adapter.claims(model):
             return adapter
         tried.append(adapter.name)
+    for name in frameworks():
+        if name in sys.modules and name not in tried:
+            adapter_named(name)  # raises, and says which version is wanted
     raise UnusableInput(
         f"a {type(model).__name__} is not a model that sleuth knows (asked: {', '.join(tried)}). "
         "Give a torch.nn.Module, or an object with forward(x), parameters() and backward()."

@@ -58,7 +58,7 @@ def _somebody_is_looking() -> bool:
 def _require_packages() -> None:
     missing = [package for module, package in NEEDED.items() if importlib.util.find_spec(module) is None]
     if missing:
-        raise UnusableInput(f"the demo needs {' and '.join(missing)}: pip install torch==2.13.0 scikit-learn")
+        raise UnusableInput(f"the demo needs {' and '.join(missing)}: pip install 'sleuth[demo]'")
 
 
 def _lay_out() -> tuple[Path, bool]:

@@ -12,6 +12,7 @@ from keras.src.trainers.data_adapters.array_data_adapter import ArrayDataAdapter
 from keras.src.trainers.epoch_iterator import EpochIterator
 
 from sleuth.adapters.keras import backend
+from sleuth.adapters.keras.compat import PRIVATE
 from sleuth.adapters.keras.patches import replaced
 from sleuth.core.runtime.tree import leaves
 
@@ -102,7 +103,5 @@ def rows_of(data: Any) -> int:
 def _reader() -> type:
     """Whose `__next__` Keras' trainers call."""
     if backend.name() == "jax":
-        from keras.src.backend.jax.trainer import JAXEpochIterator
-
-        return JAXEpochIterator
+        return PRIVATE.if_imported("keras.src.backend.jax.trainer.JAXEpochIterator") or EpochIterator
     return EpochIterator

@@ -5,7 +5,6 @@ All watches of the process share the taps: the first one to join puts them in pl
 
 import functools
 import math
-import sys
 from collections.abc import Callable, Mapping
 from time import perf_counter
 from types import GeneratorType
@@ -19,6 +18,8 @@ from torch.optim import Optimizer, lr_scheduler
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 from torch.utils.hooks import RemovableHandle
+
+from sleuth.adapters.torch.compat import PRIVATE
 
 Hear = Callable[..., Any]
 
@@ -211,8 +212,8 @@ def _open_taps() -> list[Tap]:
 
 def compiled_already() -> bool:
     """What torch.compile made so far is guarded by the very functions that it met: another one there, and it compiles anew."""
-    dynamo = sys.modules.get("torch._dynamo.utils")
-    return dynamo is not None and dynamo.counters["stats"]["unique_graphs"] > 0
+    counters = PRIVATE.if_imported("torch._dynamo.utils.counters")
+    return counters is not None and counters["stats"]["unique_graphs"] > 0
 
 
 def losses_are_heard() -> bool:

@@ -1,13 +1,13 @@
 """Hears the loss expression of a few steps: the first two, then ever more rarely. On other steps it costs nothing."""
 
 import os
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import nn
 
+from sleuth.adapters.torch.compat import PRIVATE
 from sleuth.adapters.torch.watching.origin import tensor_sources
 from sleuth.adapters.torch.watching.origin.lines import Line
 from sleuth.adapters.torch.watching.origin.tape import Recorder, Tape, pull, push
@@ -100,9 +100,9 @@ def _alike(one: Tape, other: Tape) -> bool:
 
 def _compiles() -> bool:
     """torch.compile guards what it makes by the modes that it met: with one more it would compile anew."""
-    frames = sys.modules.get("torch._dynamo.eval_frame")
+    backends = PRIVATE.if_imported("torch._dynamo.eval_frame.cached_backends")
     # Optimisers ask for one of None: not to be compiled.
-    return frames is not None and any(backend is not None for backend in frames.cached_backends.values())
+    return backends is not None and any(backend is not None for backend in backends.values())
 
 
 def _forget() -> None:

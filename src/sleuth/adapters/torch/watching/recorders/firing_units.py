@@ -1,6 +1,5 @@
 """Which rectified units fire, at steps ever farther apart: full looks are too few in a short training to see units die."""
 
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,6 +8,7 @@ from torch import nn
 from torch.utils.hooks import RemovableHandle
 
 from sleuth.adapters.torch.architecture import ACTIVATIONS, family_of
+from sleuth.adapters.torch.compat import PRIVATE
 from sleuth.adapters.torch.watching.ear import Loop, Note, Recorder
 from sleuth.adapters.torch.watching.unit_notes import UnitNotes
 
@@ -79,5 +79,5 @@ class Firing(Recorder):
 
 def _has_compiled() -> bool:
     """What torch.compile made is guarded by the hooks that it met: with another one it may compile anew."""
-    dynamo = sys.modules.get("torch._dynamo.utils")
-    return dynamo is not None and dynamo.counters["stats"]["unique_graphs"] > 0
+    counters = PRIVATE.if_imported("torch._dynamo.utils.counters")
+    return counters is not None and counters["stats"]["unique_graphs"] > 0
