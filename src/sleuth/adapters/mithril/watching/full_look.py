@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 
+from sleuth.adapters.common.manual_loop.loss_and_predictions import Judged, predictions
 from sleuth.adapters.mithril import arrays
 from sleuth.adapters.mithril.graph import Graph
 from sleuth.adapters.mithril.graph_walk import Walk, walk
 from sleuth.adapters.mithril.key_roles import Wiring
 from sleuth.adapters.mithril.observing import activity, inner_loss_call
 from sleuth.adapters.mithril.tracing import find_origin
-from sleuth.adapters.numpy.watching.loss_and_predictions import Judged, predictions
 from sleuth.core.errors import Unsupported
 from sleuth.core.observation import Absent, Observation, Precision, Role
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sleuth.adapters.common.manual_loop import loop_scope
+from sleuth.adapters.common.manual_loop.data_passes import Passes
+from sleuth.adapters.common.manual_loop.learning_rate import is_number
+from sleuth.adapters.common.manual_loop.loss_and_predictions import judged
+from sleuth.adapters.common.manual_loop.patches import Taps
+from sleuth.adapters.common.manual_loop.step import number_in
 from sleuth.adapters.mithril import arrays
-from sleuth.adapters.numpy.stepping import is_number
-from sleuth.adapters.numpy.watching import loop_scope
-from sleuth.adapters.numpy.watching.data_passes import Passes
-from sleuth.adapters.numpy.watching.loss_and_predictions import judged
-from sleuth.adapters.numpy.watching.patches import Taps
-from sleuth.adapters.numpy.watching.step import number_in
 
 if TYPE_CHECKING:
     from sleuth.adapters.mithril.watching.watching import MithrilWatching

@@ -7,6 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from sleuth.adapters.common.manual_loop.alarms import Alarms
+from sleuth.adapters.common.manual_loop.crash import Network, explain_crash
+from sleuth.adapters.common.manual_loop.gradient_sums import Summed
+from sleuth.adapters.common.manual_loop.learning_rate import find_rate
+from sleuth.adapters.common.manual_loop.loop_calls import Order
+from sleuth.adapters.common.manual_loop.loop_scope import loop_frame, users_line
+from sleuth.adapters.common.manual_loop.loop_variables import Variables
+from sleuth.adapters.common.manual_loop.process_memory import ProcessMemory
+from sleuth.adapters.common.manual_loop.step import Notes, Taken, observations
 from sleuth.adapters.listening.stride import Stride
 from sleuth.adapters.mithril import arrays
 from sleuth.adapters.mithril.failure import explain
@@ -17,15 +26,6 @@ from sleuth.adapters.mithril.stepping import METHODS
 from sleuth.adapters.mithril.watching.evaluate_patch import Tap
 from sleuth.adapters.mithril.watching.full_look import looked_into
 from sleuth.adapters.mithril.watching.loop_listener import Around
-from sleuth.adapters.numpy.stepping import find_rate
-from sleuth.adapters.numpy.watching.accumulators import Summed
-from sleuth.adapters.numpy.watching.alarms import Alarms
-from sleuth.adapters.numpy.watching.crash import explain_crash
-from sleuth.adapters.numpy.watching.loop_calls import Order
-from sleuth.adapters.numpy.watching.loop_scope import loop_frame, users_line
-from sleuth.adapters.numpy.watching.loop_variables import Variables
-from sleuth.adapters.numpy.watching.process_memory import ProcessMemory
-from sleuth.adapters.numpy.watching.step import Notes, Taken, observations
 from sleuth.core.contract.adapter import Watching
 from sleuth.core.contract.guard import Guard
 from sleuth.core.errors import UnusableInput
@@ -109,7 +109,7 @@ class MithrilWatching(Watching):
         for _ in range(len(self._waiting)):
             taken, loss = self._waiting.popleft()
             self._looks_waiting -= taken.notes.looked
-            found += observations(taken if loss is None else taken._replace(loss=_number(loss)), None)
+            found += observations(taken if loss is None else taken._replace(loss=_number(loss)))
         said, self._said = self._said, []
         return found + said
 
@@ -118,10 +118,13 @@ class MithrilWatching(Watching):
         if not isinstance(error, Exception):
             return []
         if not self._fell:
-            return explain_crash(error, None, _Held(self._params), self.steps)
+            return explain_crash(error, None, Network("params", self._weights), self.steps)
         lines = str(error).splitlines() or [""]
         crash = Crash(self.steps, type(error).__name__, lines[0], "forward", location_of(error.__traceback__))
         return [crash, explain(error, "forward")]
+
+    def _weights(self) -> dict[str, np.ndarray]:
+        return {k: arrays.values(v) for k, v in self._params.items() if arrays.is_array(v)}
 
     def heard(self, note: Callable[[], None]) -> None:
         """One event of the loop. Nothing of ours may end it, except what the user asked for."""
@@ -286,16 +289,6 @@ class MithrilWatching(Watching):
         if kind not in self._places:
             self._places.add(kind)
             self._said.append(Call(kind, self.steps, users_line()))
-
-
-class _Held:
-    """What a loop holds as its model: a dict of weights."""
-
-    def __init__(self, params: Mapping[str, Any]) -> None:
-        self.params = params
-
-    def parameters(self) -> dict[str, np.ndarray]:
-        return {k: arrays.values(v) for k, v in self.params.items() if arrays.is_array(v)}
 
 
 def _number(value: Any) -> float:

@@ -5,19 +5,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sleuth.adapters.common.manual_loop.data_passes import Passes
+from sleuth.adapters.common.manual_loop.gradient_sums import Summed
+from sleuth.adapters.common.manual_loop.loop_calls import Order
+from sleuth.adapters.common.manual_loop.loop_scope import loop_frame, users_line
+from sleuth.adapters.common.manual_loop.loop_variables import Variables
+from sleuth.adapters.common.manual_loop.loss_and_predictions import judged
+from sleuth.adapters.common.manual_loop.made_values import Made
+from sleuth.adapters.common.manual_loop.step import number_first, number_in
+from sleuth.adapters.numpy.describing import activation_of, family_of
 from sleuth.adapters.numpy.forms.layers import Layers
 from sleuth.adapters.numpy.held_gradients import live_gradients
-from sleuth.adapters.numpy.watching.accumulators import Summed, adds_up
-from sleuth.adapters.numpy.watching.data_passes import Passes
-from sleuth.adapters.numpy.watching.loop_calls import Order
-from sleuth.adapters.numpy.watching.loop_scope import loop_frame, users_line
-from sleuth.adapters.numpy.watching.loop_variables import Variables
-from sleuth.adapters.numpy.watching.loss_and_predictions import judged
+from sleuth.adapters.numpy.pass_listener import is_array
+from sleuth.adapters.numpy.watching.accumulators import adds_up
 from sleuth.adapters.numpy.watching.modes import ModeReader
 from sleuth.adapters.numpy.watching.predecessors import Predecessors
-from sleuth.adapters.numpy.watching.step import number_first, number_in
 from sleuth.adapters.numpy.watching.weights import Weights, argument
 from sleuth.core.observation import Call
+from sleuth.core.runtime.tree import leaves
 
 if TYPE_CHECKING:
     from sleuth.adapters.numpy.watching.watching import NumpyWatching
@@ -65,7 +70,13 @@ class Events:
     def layer(self, path: str, layer: Any, returned: Any) -> None:
         watching = self._watching
         if watching.notes.looked:
-            watching.heard("layer", lambda: watching.notes.layer(path, layer, returned))
+            watching.heard("layer", lambda: self._made(path, layer, returned))
+
+    def _made(self, path: str, layer: Any, returned: Any) -> None:
+        array = next((a for _, a in leaves(returned, is_array)), None)
+        family = family_of(layer)
+        if array is not None and array.ndim and family not in ("container", "loss"):
+            self._watching.notes.made.append(Made(path, family, activation_of(layer), np.array(array), array, None, None))
 
     def begin(
         self, kind: str, function: Callable[..., Any], args: tuple[Any, ...], options: Mapping[str, Any], of: Any = None

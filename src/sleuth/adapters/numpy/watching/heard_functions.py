@@ -4,15 +4,16 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from sleuth.adapters.numpy.calling import takes
+from sleuth.adapters.common.manual_loop import loop_scope
+from sleuth.adapters.common.manual_loop.calling import takes
+from sleuth.adapters.common.manual_loop.learning_rate import is_number
+from sleuth.adapters.common.manual_loop.patches import Around, Doze, Taps
+from sleuth.adapters.common.manual_loop.step import OWN
 from sleuth.adapters.numpy.forms.functions import ByHand
 from sleuth.adapters.numpy.forms.layers import Layers
 from sleuth.adapters.numpy.model_parts import layers
-from sleuth.adapters.numpy.stepping import CLEARING, is_number
-from sleuth.adapters.numpy.watching import loop_scope
-from sleuth.adapters.numpy.watching.light_listener import Around, Doze, LightListener
-from sleuth.adapters.numpy.watching.patches import Taps
-from sleuth.adapters.numpy.watching.step import OWN
+from sleuth.adapters.numpy.stepping import CLEARING
+from sleuth.adapters.numpy.watching.light_listener import LightListener
 
 if TYPE_CHECKING:
     from sleuth.adapters.numpy.watching.events import Events

@@ -8,16 +8,13 @@ import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sleuth.adapters.numpy.watching.step import OWN, number_first, number_in, told
+from sleuth.adapters.common.manual_loop.patches import Awake, Doze
+from sleuth.adapters.common.manual_loop.step import OWN, number_first, number_in, told
 from sleuth.adapters.numpy.watching.weights import argument
 from sleuth.core.observation import Observation, Step
 
 if TYPE_CHECKING:
     from sleuth.adapters.numpy.watching.watching import NumpyWatching
-
-Around = Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
-Awake = Callable[[Any], Around]  # by the object whose method it is
-Doze = Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any], Awake], Any]
 
 
 class Dozed(NamedTuple):

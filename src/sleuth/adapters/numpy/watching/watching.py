@@ -2,26 +2,30 @@
 
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any
 
 import numpy as np
 
+from sleuth.adapters.common.manual_loop.alarms import Alarms
+from sleuth.adapters.common.manual_loop.crash import Network, explain_crash
+from sleuth.adapters.common.manual_loop.learning_rate import find_rate
+from sleuth.adapters.common.manual_loop.patches import Taps
+from sleuth.adapters.common.manual_loop.process_memory import ProcessMemory
+from sleuth.adapters.common.manual_loop.step import Notes, Taken, observations
 from sleuth.adapters.listening.stride import Stride
+from sleuth.adapters.numpy.activity import activity
+from sleuth.adapters.numpy.failure import layer_of
 from sleuth.adapters.numpy.forms import understood
-from sleuth.adapters.numpy.stepping import find_rate
-from sleuth.adapters.numpy.watching.alarms import Alarms
-from sleuth.adapters.numpy.watching.crash import explain_crash
+from sleuth.adapters.numpy.model_parts import Parameters
+from sleuth.adapters.numpy.pass_listener import Listener
 from sleuth.adapters.numpy.watching.events import Events
 from sleuth.adapters.numpy.watching.heard_functions import Hearing
 from sleuth.adapters.numpy.watching.light_listener import Dozed, LightListener, half_heard
-from sleuth.adapters.numpy.watching.patches import Taps
-from sleuth.adapters.numpy.watching.process_memory import ProcessMemory
-from sleuth.adapters.numpy.watching.step import Notes, Taken, observations
 from sleuth.core.contract.adapter import Watching
 from sleuth.core.contract.guard import Guard
-from sleuth.core.observation import Observation, Pending
+from sleuth.core.observation import Observation, Pending, Precision
 from sleuth.core.subject import Subject
 
 # Steps that may wait to be drained.
@@ -136,13 +140,25 @@ class NumpyWatching(Watching):
                 found += half_heard(taken)
                 continue
             self._looks_waiting -= taken.notes.looked
-            found += observations(taken, self.model)
+            found += observations(taken, self._inside(taken))
         said, self._said = self._said, []
         return found + said
 
+    def _inside(self, taken: Taken) -> Iterator[Observation]:
+        """What the layers made."""
+        if made := taken.notes.made:
+            listener = Listener(self.model)
+            listener.made = made
+            yield from activity(listener, taken.step)
+            yield Precision(taken.step, {m.path: str(m.array.dtype) for m in made})
+
     def explain(self, error: BaseException) -> list[Observation]:
         self._crashed = True
-        return explain_crash(error, self._events.fell, self.model, self.steps) if isinstance(error, Exception) else []
+        if not isinstance(error, Exception):
+            return []
+        layer = layer_of(error.__traceback__, self.model)
+        network = Network(type(self.model).__name__, lambda: Parameters(self.model).arrays(), layer)
+        return explain_crash(error, self._events.fell, network, self.steps)
 
     def heard(self, kind: str, note: Callable[[], None]) -> None:
         """One event of the loop. Nothing of ours may end it, except what the user asked for."""

@@ -1,20 +1,17 @@
 """What is noted of one step while the user's loop takes it."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from sleuth import kernel
-from sleuth.adapters.numpy.activity import activity
-from sleuth.adapters.numpy.describing import activation_of, family_of
-from sleuth.adapters.numpy.pass_listener import Listener, Made, is_array
-from sleuth.adapters.numpy.watching.loop_calls import Heard
-from sleuth.adapters.numpy.watching.loss_and_predictions import Judged, loss_calls, predictions
-from sleuth.core.observation import Accumulation, Frame, NotFinite, Observation, Part, Precision, Role, Step
-from sleuth.core.runtime.tree import leaves
+from sleuth.adapters.common.manual_loop.loop_calls import Heard
+from sleuth.adapters.common.manual_loop.loss_and_predictions import Judged, loss_calls, predictions
+from sleuth.adapters.common.manual_loop.made_values import Made, MadeValues
+from sleuth.core.observation import Accumulation, Frame, NotFinite, Observation, Part, Role, Step
 from sleuth.core.statistics import norm_of
 
 # Looks that may wait to be drained: they hold copies of all weights, of gradients, and of what layers made.
@@ -58,12 +55,6 @@ class Notes:
         self.looked = False
         self.made, self.judged, self.gradients, self.before = [], [], {}, {}
 
-    def layer(self, path: str, layer: Any, output: Any) -> None:
-        array = next((a for _, a in leaves(output, is_array)), None)
-        family = family_of(layer)
-        if array is not None and array.ndim and family not in ("container", "loss"):
-            self.made.append(Made(path, family, activation_of(layer), np.array(array), array, None, None))
-
     def loss(self) -> float | None:
         """Of several backwards their mean; None where two functions were heard and neither can be told to be the step's."""
         return told(self.losses if any(self.losses) else [self.tentative] if self.tentative else [])
@@ -98,17 +89,14 @@ class Taken(NamedTuple):
     unusual: bool = False  # followed from its middle on
 
 
-def observations(taken: Taken, model: Any) -> list[Observation]:
+def observations(taken: Taken, inside: Iterable[Observation] = ()) -> list[Observation]:
+    """`inside`: what is told of the values inside the model, where it was looked at."""
     notes, step, after = taken.notes, taken.step, taken.after
     found: list[Observation] = [*taken.said, *taken.heard.phases]
     norm = None
     if notes.looked:
-        listener = Listener(model)
-        listener.made = notes.made
-        if notes.made:
-            found += list(activity(listener, step))
-            found.append(Precision(step, {m.path: str(m.array.dtype) for m in notes.made}))
-        found += list(loss_calls(notes.judged, taken.loss, listener))
+        found += inside
+        found += list(loss_calls(notes.judged, taken.loss, MadeValues(notes.made)))
         found += list(predictions(notes.judged, step))
         gradients = frame(step, Role.GRADIENT, notes.gradients)
         with np.errstate(all="ignore"):
@@ -159,7 +147,7 @@ def _accumulation(taken: Taken) -> Iterator[Accumulation]:
         value = None if returned is None or scale is None or divided is None else returned * scale / divided
         target = judged.target if judged is not None else None
         about = () if target is None or not target.size else (float(target.min()), float(target.max()), float(target.mean()))
-        calls = list(loss_calls([judged], None, Listener(object()))) if judged is not None else []
+        calls = list(loss_calls([judged], None, MadeValues([]))) if judged is not None else []
         reduction = calls[0].reduction if calls else None
         name, place = (judged.name, judged.location) if judged is not None else ("", None)
         told.append(Part(value, returned if value is not None else None, name, reduction, about, place))

@@ -4,17 +4,26 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping
 from types import FunctionType
-from typing import Any
+from typing import Any, Protocol
 
-from sleuth.adapters.numpy.watching.light_listener import Around, Awake, Doze, LightListener
-from sleuth.adapters.numpy.watching.loop_scope import namespaces
+from sleuth.adapters.common.manual_loop.loop_scope import namespaces
 from sleuth.core.runtime.place import is_users
+
+Around = Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
+Awake = Callable[[Any], Around]  # by the object whose method it is
+Doze = Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any], Awake], Any]
+
+
+class Switch(Protocol):
+    """Of the light listener."""
+
+    on: bool
 
 
 class Taps:
     """`around` is for those who are awake. While `dozing` is on, `doze` hears instead, and where there is none nobody does."""
 
-    def __init__(self, dozing: LightListener | None = None) -> None:
+    def __init__(self, dozing: Switch | None = None) -> None:
         self._dozing = dozing
         self._undo: list[Callable[[], None]] = []
         self._tapped: set[tuple[int, str]] = set()
