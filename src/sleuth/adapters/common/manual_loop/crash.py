@@ -14,8 +14,8 @@ from sleuth.core.runtime.place import is_users, location_of
 
 ASKED = re.compile(r"Unable to allocate ([\d.]+) ([KMGTP]?i?B)")
 UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50}
-# In the words of Crash; a backward that is wrong is found in "backward", whoever calls it.
-PHASES = {"forward": "forward", "loss": "loss", "backward": "backward", "update": "step", "whole": "forward"}
+# FunctionKind → in the words of Crash; a backward that is wrong is found in "backward", whoever calls it.
+PHASES = {"forward": "forward", "loss": "loss", "backward": "backward", "update": "step", "train_step": "forward"}
 # Names of variables that hold what was read from a file.
 SAVED = re.compile(r"check_?point|ckpt|saved|state|loaded|archive|npz|pretrained", re.I)
 

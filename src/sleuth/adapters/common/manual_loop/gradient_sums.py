@@ -7,7 +7,7 @@ import numpy as np
 SAME = 1e-5
 
 
-class Summed:
+class GradientSums:
     """What the update is given against what backward returned.
     One small array is followed through every step."""
 
