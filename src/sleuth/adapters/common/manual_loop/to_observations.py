@@ -1,6 +1,6 @@
 """A step of a hand-written loop as observations. Off the training thread."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
@@ -14,13 +14,12 @@ from sleuth.core.observation import Accumulation, Frame, Observation, Part, Role
 from sleuth.core.observation.calls import CallKind
 
 
-def observations(taken: TakenStep) -> Iterator[Observation]:
+def observations(taken: TakenStep, inside: Iterable[Observation] = ()) -> Iterator[Observation]:
     notes, step = taken.notes, taken.step
     yield from phases(taken.heard, step)
     gradients = None
     if notes.looked:
-        for part in notes.inside:
-            yield from part.tell()
+        yield from inside
         yield from loss_calls(notes.judged, taken.loss, MadeValues(notes.made))
         yield from predictions(notes.judged, step)
         gradients = frame(step, Role.GRADIENT, notes.gradients)

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 from sleuth.adapters.common.manual_loop.crash import Network, explain_crash
 from sleuth.adapters.common.manual_loop.listener import ManualLoopListener
+from sleuth.adapters.common.manual_loop.notes import TakenStep
 from sleuth.adapters.common.manual_loop.patches import Patches
 from sleuth.adapters.common.manual_loop.to_observations import observations
 from sleuth.adapters.listening.watching import ListeningWatch
@@ -32,7 +33,12 @@ class ManualLoopWatch(ListeningWatch):
             listener.remarks.append(self.no_step)
 
     def to_observations(self, record: Any) -> Iterator[Observation]:
-        yield from observations(record)
+        yield from observations(record, self.inside(record))
+
+    def inside(self, taken: TakenStep) -> Iterator[Observation]:
+        """What is told of the values inside the model, of a step that was looked at."""
+        for part in taken.notes.inside:
+            yield from part.tell()
 
     def explain(self, error: BaseException) -> list[Observation]:
         self._crashed = True

@@ -1,11 +1,10 @@
 """A watch of a loop around a hand-written network: its methods are patched on their classes, its functions in their modules."""
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import Any, ClassVar
 
 from sleuth.adapters.common.manual_loop.crash import Network
-from sleuth.adapters.common.manual_loop.notes import Inside, TakenStep
+from sleuth.adapters.common.manual_loop.notes import TakenStep
 from sleuth.adapters.common.manual_loop.patches import Patches
 from sleuth.adapters.common.manual_loop.watch import ManualLoopWatch
 from sleuth.adapters.listening.pace import Pace, Shares
@@ -51,18 +50,15 @@ class NumpyWatching(ManualLoopWatch):
     def to_observations(self, record: TakenStep | LightStep) -> Iterator[Observation]:
         if isinstance(record, LightStep):
             yield record.to_step()
-            return
-        if record.notes.made:
-            record.notes.inside.append(Inside(partial(self._inside, record), 0))
-        yield from super().to_observations(record)
+        else:
+            yield from super().to_observations(record)
 
-    def _inside(self, taken: TakenStep) -> Iterator[Observation]:
-        """What the layers made."""
-        made = taken.notes.made
-        listener = Listener(self.model)
-        listener.made = made
-        yield from activity(listener, taken.step)
-        yield Precision(taken.step, {m.path: str(m.array.dtype) for m in made})
+    def inside(self, taken: TakenStep) -> Iterator[Observation]:
+        if made := taken.notes.made:
+            listener = Listener(self.model)
+            listener.made = made
+            yield from activity(listener, taken.step)
+            yield Precision(taken.step, {m.path: str(m.array.dtype) for m in made})
 
     def network(self, error: Exception) -> Network:
         layer = layer_of(error.__traceback__, self.model)
