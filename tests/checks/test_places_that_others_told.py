@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from sleuth import Subject
-from sleuth.adapters.numpy.loss_calls import array_facts
+from sleuth.adapters.common.loss_values import array_facts
 from sleuth.adapters.torch.bench import open_bench
 from sleuth.checks import all_checks
 from sleuth.core.engine import Engine, Judgement

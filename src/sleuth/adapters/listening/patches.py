@@ -34,16 +34,18 @@ class Patch:
     """Replaces one attribute of a class or module; `remove` puts back what was there, or nothing where it was inherited.
 
     If another library wrapped our patch meanwhile we cannot remove it: it then records nothing, is used again by the next one
-    for this place, and goes as soon as the wrapper has gone."""
+    for this place, and goes as soon as the wrapper has gone. A patch that is not `shared` tells one listener alone: the next one
+    for this place is put above it instead."""
 
     _covered: ClassVar[list["Patch"]] = []  # below a wrapper of another library's that was still there
 
-    def __init__(self, owner: Any, name: str, make: Make) -> None:
-        self._owner, self._name = owner, name
+    def __init__(self, owner: Any, name: str, make: Make, *, shared: bool = True) -> None:
+        self._owner, self._name, self._shared = owner, name, shared
         self._own: Any
         self._ours: Any
         self.remove_covered()
-        if (below := next((p for p in self._covered if p._owner is owner and p._name == name), None)) is not None:
+        covered = [p for p in self._covered if p._shared and shared and p._owner is owner and p._name == name]
+        if (below := next(iter(covered), None)) is not None:
             # It tells whoever listens now: another one above it would tell everything twice.
             self._covered.remove(below)
             self._own, self._ours = below._own, below._ours

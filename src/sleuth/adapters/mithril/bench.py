@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from sleuth.adapters.common.manual_loop.loss_function import one_number
 from sleuth.adapters.mithril import arrays
 from sleuth.adapters.mithril.describing import parameter_keys
 from sleuth.adapters.mithril.failure import explain
@@ -18,7 +19,6 @@ from sleuth.adapters.mithril.key_roles import Wiring, feed, feed_inputs, wire
 from sleuth.adapters.mithril.looking import Held, look
 from sleuth.adapters.mithril.losses import Loss, OutputLoss, OwnLoss, plain_value, prepared
 from sleuth.adapters.mithril.stepping import Stepper
-from sleuth.adapters.numpy.losses import one_number
 from sleuth.core.contract.adapter import Bench, Gradients
 from sleuth.core.errors import Unsupported
 from sleuth.core.observation import Failure, Observation

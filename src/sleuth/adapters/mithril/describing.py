@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 
 from sleuth.adapters.common.machine import machine
+from sleuth.adapters.common.manual_loop.learning_rate import find_rate, is_number, options
 from sleuth.adapters.mithril import arrays, kinds
 from sleuth.adapters.mithril.given_model import Given
 from sleuth.adapters.mithril.graph import Graph, Group
 from sleuth.adapters.mithril.key_roles import wire
-from sleuth.adapters.mithril.stepping import options
-from sleuth.adapters.numpy.stepping import find_rate, is_number
 from sleuth.core.observation import Architecture, Layer, Parameter, Settings
 from sleuth.core.subject import Subject
 

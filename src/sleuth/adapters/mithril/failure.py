@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from sleuth.adapters.common.manual_loop import error_message
 from sleuth.adapters.mithril import arrays
 from sleuth.adapters.mithril.graph import Node
-from sleuth.adapters.numpy.failure import explain as explain_by_hand
 from sleuth.core.errors import UnusableInput
 from sleuth.core.observation import Failure
 
@@ -18,7 +18,7 @@ KEY = re.compile(r"^'?(?P<key>[\w.]+)'?$")
 
 
 def explain(error: Exception, phase: str, node: Node | None = None, values: Mapping[str, Any] | None = None) -> Failure:
-    told = explain_by_hand(error, phase, None)
+    told = error_message.explain(error, phase)
     layer, expected, got, advice, kind = None, told.expected, told.got, told.advice, told.kind
     if isinstance(error, KeyError) and (found := KEY.match(str(error))):
         kind, expected = "key", f"data or parameters with the key '{found['key']}'"

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sleuth.adapters.common.loss_family import recognise
+from sleuth.adapters.common.loss_values import family_of_name
+from sleuth.adapters.common.manual_loop.loss_function import one_number
 from sleuth.adapters.mithril import arrays
 from sleuth.adapters.mithril.describing import loss_name
 from sleuth.adapters.mithril.failure import explain
@@ -13,8 +15,6 @@ from sleuth.adapters.mithril.graph_walk import Walk
 from sleuth.adapters.mithril.key_roles import feed
 from sleuth.adapters.mithril.observing import activity, inner_loss_call, loss_call, producer_facts
 from sleuth.adapters.mithril.tracing import find_origin
-from sleuth.adapters.numpy.loss_calls import family_of_name
-from sleuth.adapters.numpy.losses import one_number
 from sleuth.core.errors import Unsupported
 from sleuth.core.observation import Absent, Observation, Role
 from sleuth.core.subject import Parts

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from sleuth.adapters.common.manual_loop.loss_function import Call, LossFunction, one_number
 from sleuth.adapters.mithril import arrays
 from sleuth.adapters.mithril.given_model import is_logical
 from sleuth.adapters.mithril.graph import Graph
 from sleuth.adapters.mithril.graph_walk import walk
 from sleuth.adapters.mithril.key_roles import Wiring
-from sleuth.adapters.numpy.losses import Call, GivenLoss, one_number
 from sleuth.core.errors import Unsupported
 from sleuth.core.subject import Parts
 
@@ -57,7 +57,7 @@ class OwnLoss(Loss):
     """`loss(output, target)`: a number, or a number and its gradient by the output."""
 
     def __init__(self, loss: Any, name: str, forward: Callable[[Any], Any], evaluate: Evaluate, plain: bool) -> None:
-        self._given = GivenLoss(None, forward, loss)
+        self._given = LossFunction(forward, loss)
         self._forward, self._evaluate = forward, evaluate
         self._name = name  # of the output that it judges
         self._plain = plain  # NumPy's arrays: differences can be taken

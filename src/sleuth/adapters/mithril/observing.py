@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 
 from sleuth.adapters.common.axis_sums import axis_sums, exp_sums
+from sleuth.adapters.common.loss_values import array_facts, broadcast_of
 from sleuth.adapters.mithril import arrays, kinds
 from sleuth.adapters.mithril.graph import Graph, Group, Node
 from sleuth.adapters.mithril.graph_walk import Walk
 from sleuth.adapters.mithril.key_roles import Wiring
-from sleuth.adapters.numpy.loss_calls import array_facts, broadcast_of
 from sleuth.core.observation import Absent, Argument, Frame, LossCall, Observation, Role, Units
 from sleuth.core.reading.activation import pinned_share
 

@@ -8,11 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from sleuth.adapters.common.manual_loop.learning_rate import STAND_IN_RATE, Rate, find_decay, find_rate, is_number
 from sleuth.adapters.mithril import arrays
-from sleuth.adapters.numpy.stepping import STAND_IN_RATE, Rate, find_decay, find_rate, is_number, options
 from sleuth.core.errors import Unsupported
-
-__all__ = ["Stepper", "options"]
 
 METHODS = ("update_params", "step", "update")
 

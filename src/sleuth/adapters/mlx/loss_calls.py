@@ -10,10 +10,10 @@ import numpy as np
 
 from sleuth.adapters.common.axis_sums import axis_sums, exp_sums
 from sleuth.adapters.common.loss_family import recognise
+from sleuth.adapters.common.loss_values import array_facts, broadcast_of, family_of_name
 from sleuth.adapters.mlx.activity import computed
 from sleuth.adapters.mlx.arrays import arrays_in, is_array, values
 from sleuth.adapters.mlx.pass_listener import LOSSES, HeardLoss, Hearing, Made
-from sleuth.adapters.numpy.loss_calls import array_facts, broadcast_of, family_of_name
 from sleuth.core.location import Location
 from sleuth.core.observation import Argument, LossCall
 

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from sleuth import kernel
-from sleuth.adapters.numpy.pass_listener import Listener, Made, is_array
+from sleuth.adapters.common.manual_loop.made_values import Made
+from sleuth.adapters.numpy.pass_listener import Listener, is_array
 from sleuth.core.observation import Absent, Frame, Observation, Role, Units
 from sleuth.core.reading.activation import pinned_share
 from sleuth.core.runtime.tree import leaves

@@ -8,16 +8,17 @@ from typing import Any
 
 import numpy as np
 
+from sleuth.adapters.common.manual_loop.calling import WORDS, takes, takes_nothing
+from sleuth.adapters.common.manual_loop.loss_function import Call, one_number
 from sleuth.adapters.numpy.activity import activity
 from sleuth.adapters.numpy.array_lines import Births
 from sleuth.adapters.numpy.backward_lines import Followed, backward_line
-from sleuth.adapters.numpy.calling import WORDS, takes, takes_nothing
 from sleuth.adapters.numpy.describing import describe, loss_name
 from sleuth.adapters.numpy.failure import explain
 from sleuth.adapters.numpy.gradients import WrongGradients, by_name, whole_numbers
 from sleuth.adapters.numpy.loss_calls import failed_call, loss_calls
 from sleuth.adapters.numpy.loss_forms import make_loss
-from sleuth.adapters.numpy.losses import Call, one_number, own_loss
+from sleuth.adapters.numpy.losses import own_loss
 from sleuth.adapters.numpy.model_parts import Parameters, layers
 from sleuth.adapters.numpy.origin import find_origin
 from sleuth.adapters.numpy.pass_listener import Listener, is_array

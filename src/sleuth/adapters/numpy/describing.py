@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from sleuth.adapters.common.machine import machine
+from sleuth.adapters.common.manual_loop.learning_rate import find_rate, options
 from sleuth.adapters.numpy import stepping
 from sleuth.adapters.numpy.model_parts import Parameters, holders, is_weight, layers
 from sleuth.core.location import Location, locate
@@ -67,7 +68,7 @@ def strays(model: Any, found: list[tuple[str, Any]]) -> tuple[Stray, ...] | None
 def settings(subject: Subject) -> Settings:
     arrays = list(Parameters(subject.model).arrays().values())
     dtypes = [str(a.dtype) for a in arrays]
-    rate = stepping.find_rate(subject.model, subject.optimizer)
+    rate = find_rate(subject.model, subject.optimizer)
     own = {id(a) for a in arrays}
     held = stepping.held_arrays(subject.optimizer)
     return Settings(
@@ -75,7 +76,7 @@ def settings(subject: Subject) -> Settings:
         loss=loss_name(subject),
         optimiser=stepping.optimiser_name(subject.model, subject.optimizer),
         lr=None if rate is None else rate.get(),
-        optimiser_options=stepping.options(subject.optimizer),
+        optimiser_options=options(subject.optimizer),
         parameter_dtype=max(set(dtypes), key=dtypes.count) if dtypes else None,
         foreign_parameters=sum(id(a) not in own for a in held or ()),
         default_dtype="float64",

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from sleuth.adapters.numpy.calling import takes_nothing
+from sleuth.adapters.common.manual_loop.calling import takes_nothing
 from sleuth.adapters.numpy.forms.names import by_marked_name, returned_names
 from sleuth.adapters.numpy.model_parts import Parameters
 from sleuth.core.errors import Unsupported

@@ -6,27 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from sleuth import kernel
-from sleuth.adapters.common.axis_sums import axis_sums, exp_sums
 from sleuth.adapters.common.loss_family import normalises_over_batch, recognise
+from sleuth.adapters.common.loss_values import broadcast_of, family_of_name
+from sleuth.adapters.common.manual_loop.loss_function import Call
+from sleuth.adapters.common.manual_loop.made_values import argument
 from sleuth.adapters.numpy.array_lines import Births, place
-from sleuth.adapters.numpy.losses import Call, GivenLoss, Loss
+from sleuth.adapters.numpy.losses import GivenLoss, Loss
 from sleuth.adapters.numpy.pass_listener import Listener, is_array
 from sleuth.core.location import Location
-from sleuth.core.observation import Argument, ArrayFacts, LossCall
+from sleuth.core.observation import Argument, LossCall
 from sleuth.core.runtime.tree import leaves
-from sleuth.core.statistics import Statistics
 from sleuth.core.subject import Parts
-
-# For a loss that raised: only its name is left to go by, and only shapes are judged.
-NAMES = (
-    ("bce", ("bce", "binarycrossentropy")),
-    ("cross-entropy", ("crossentropy", "crossentropyloss")),
-    ("nll", ("nll", "negativeloglikelihood")),
-    ("mse", ("mse", "meansquarederror", "squarederror", "l2loss")),
-    ("l1", ("l1", "mae", "meanabsoluteerror")),
-    ("huber", ("huber", "smoothl1")),
-)
 
 
 def loss_calls(name: str, loss: Loss, made: Call, batch: Parts, listener: Listener) -> Iterator[LossCall]:
@@ -89,40 +79,6 @@ def failed_call(name: str, listener: Listener, batch: Parts) -> LossCall:
     return LossCall(name, family_of_name(name), None, _arguments(output, batch.target, listener), failed=True)
 
 
-def family_of_name(name: str) -> str:
-    plain = name.lower().replace("_", "")
-    return next((family for family, words in NAMES if any(word in plain for word in words)), "other")
-
-
 def _arguments(output: Any, target: Any, listener: Listener) -> tuple[Argument, ...]:
     sides = (("output", output), ("target", target))
     return tuple(argument(role, array, listener, array) for role, tree in sides for _, array in leaves(tree, is_array))
-
-
-def broadcast_of(output: np.ndarray, target: np.ndarray) -> tuple[int, ...] | None:
-    try:
-        shape = np.broadcast_shapes(output.shape, target.shape)
-    except ValueError:
-        return None
-    return shape if np.prod(shape) > max(output.size, target.size) else None
-
-
-def argument(role: str, array: np.ndarray, listener: Listener, live: np.ndarray | None) -> Argument:
-    """`live`: the very array that was given, by which its maker is known; the values may be a copy."""
-    maker = listener.producer(live) if role == "output" and live is not None else None
-    return Argument(
-        facts=array_facts(role, array),
-        role=role,
-        producer=maker.operation if maker else None,
-        axis_sums=axis_sums(array),
-        producer_location=maker.location if maker else None,
-        producer_axis=maker.axis if maker else None,
-        behind=listener.behind(maker) if maker else None,
-        exp_sums=exp_sums(array),
-    )
-
-
-def array_facts(path: str, array: np.ndarray) -> ArrayFacts:
-    finite = array[np.isfinite(array)] if array.dtype.kind == "f" else array
-    whole = float(np.mean(finite == np.floor(finite))) if finite.size and array.dtype.kind in "fiu" else float(finite.size > 0)
-    return ArrayFacts(path, array.shape, str(array.dtype), Statistics.from_row(kernel.measure([array])[0]), whole)

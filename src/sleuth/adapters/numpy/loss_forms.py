@@ -4,10 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from sleuth.adapters.numpy.calling import Offers, call, positional, role_of, takes, takes_nothing
+from sleuth.adapters.common.manual_loop.calling import Offers, call, positional, role_of, takes, takes_nothing
+from sleuth.adapters.common.manual_loop.loss_function import Call, Forward, one_number
 from sleuth.adapters.numpy.forms.differences import by_difference
 from sleuth.adapters.numpy.forms.functions import ByHand, is_array
-from sleuth.adapters.numpy.losses import Call, Forward, GivenLoss, Loss, OwnLoss, StepLoss, one_number, own_loss
+from sleuth.adapters.numpy.losses import GivenLoss, Loss, OwnLoss, StepLoss, own_loss
 from sleuth.adapters.numpy.state import put_back, remember
 from sleuth.core.errors import Unsupported
 from sleuth.core.runtime.tree import leaves

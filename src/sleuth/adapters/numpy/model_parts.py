@@ -2,16 +2,15 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
 
+from sleuth.adapters.common.manual_loop.loop_scope import CLOSED, is_layer
 from sleuth.core.errors import UnusableInput
 
 # Block → sub-block → layer: hand-written models are not nested deeper.
 DEPTH = 8
-CLOSED = (str, bytes, int, float, complex, bool, type(None), np.ndarray, np.generic, type, FunctionType, MethodType, ModuleType)
 HOLDERS = ("data", "value")
 # Attributes that hold weights: W, b, W1, weights, bias, kernel, gamma, …
 WEIGHTS = re.compile(
@@ -45,12 +44,6 @@ def _layers(thing: Any, path: str, depth: int, seen: set[int]) -> Iterator[tuple
             yield from _layers(child, at, depth - 1, seen)
         elif isinstance(child, list | tuple | dict):
             yield from _layers(child, at, depth - 1, seen)
-
-
-def is_layer(thing: Any) -> bool:
-    if isinstance(thing, CLOSED):
-        return False
-    return callable(getattr(thing, "forward", None)) or (callable(thing) and hasattr(thing, "__dict__"))
 
 
 def children(thing: Any) -> list[tuple[Any, Any]]:

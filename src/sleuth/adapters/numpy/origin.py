@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from sleuth.adapters.common.manual_loop.made_values import Made
 from sleuth.adapters.numpy.failure import layer_of
-from sleuth.adapters.numpy.pass_listener import Listener, Made, is_array
+from sleuth.adapters.numpy.pass_listener import Listener, is_array
 from sleuth.core.observation import Origin
 from sleuth.core.runtime.place import location_of
 from sleuth.core.runtime.tree import leaves

@@ -6,52 +6,33 @@ Nothing of the user's is wrapped. A profile function sees every Python function 
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
 import numpy as np
 
+from sleuth.adapters.common.manual_loop.made_values import Made, MadeValues
 from sleuth.adapters.numpy.describing import ACTIVATIONS, SOFTMAXES, activation_of, family_of
 from sleuth.adapters.numpy.model_parts import layers
-from sleuth.core.location import Location, locate
+from sleuth.core.location import locate
 from sleuth.core.runtime.place import is_users
 from sleuth.core.runtime.tree import leaves
 
 CALLS = ("forward", "__call__")
 BACKWARDS = ("backward", "backprop")
 FUNCTIONS = {name.replace("_", ""): name for name in (*ACTIVATIONS, *SOFTMAXES)}
-# Reshapes and clips between a softmax and the loss keep its values.
-CARRIED = 3
-
-
-@dataclass(frozen=True)
-class Made:
-    """What a layer or a function returned; `values` are a copy, `array` is kept alive so that it can be recognised."""
-
-    path: str
-    family: str
-    activation: str
-    values: np.ndarray
-    array: np.ndarray
-    axis: int | None
-    location: Location | None
-
-    @property
-    def operation(self) -> str:
-        return self.activation or self.family
 
 
 def is_array(thing: Any) -> bool:
     return isinstance(thing, np.ndarray)
 
 
-class Listener:
+class Listener(MadeValues):
     def __init__(self, model: Any) -> None:
+        super().__init__([])
         self.model = model
         self._layers = {id(layer): (path, layer) for path, layer in layers(model)}
         self._times: dict[str, int] = {}
-        self.made: list[Made] = []
         self.outputs: list[Any] = []  # of the model as a whole
         self.passed: list[tuple[str, np.ndarray]] = []  # (layer, the gradient by its output that its backward was given)
 
@@ -129,22 +110,6 @@ class Listener:
         axis = axis % array.ndim if axis is not None else None
         place = locate(frame.f_code.co_filename, frame.f_lineno)
         self.made.append(Made(path, family, activation, np.array(array), array, axis, place))
-
-    def producer(self, array: np.ndarray) -> Made | None:
-        """What made these values: the same array, or one that it is a view of."""
-        for _ in range(CARRIED):
-            for made in reversed(self.made):
-                if made.array is array or (array.size == made.array.size and np.shares_memory(array, made.array)):
-                    return made
-            if not isinstance(array.base, np.ndarray):
-                return None
-            array = array.base
-        return None
-
-    def behind(self, made: Made) -> str | None:
-        """What ran just before, in the order of the forward pass."""
-        at = next(i for i, other in enumerate(self.made) if other is made)
-        return self.made[at - 1].operation if at else None
 
 
 def _owner(frame: FrameType) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sleuth.adapters.numpy.model_parts import CLOSED
+from sleuth.adapters.common.manual_loop.loop_scope import CLOSED
 from sleuth.core.runtime.randomness import GENERATORS, put_state, random_preserved, state_of
 from sleuth.core.subject import Subject
 

@@ -1,14 +1,13 @@
 """Changing the weights as the user would: an optimiser object, update(), train_step(), or plain gradient descent."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from numbers import Real
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from sleuth.adapters.numpy.calling import call, default_of, takes, takes_nothing
+from sleuth.adapters.common.manual_loop.calling import call, takes, takes_nothing
+from sleuth.adapters.common.manual_loop.learning_rate import STAND_IN_RATE, Rate, find_decay, find_rate, is_number
 from sleuth.adapters.numpy.held_gradients import live_gradients
 from sleuth.adapters.numpy.model_parts import Parameters, layers
 from sleuth.adapters.numpy.resets import resets_in_line
@@ -19,43 +18,6 @@ CLEARING = (
     "zero_grad", "zero_grads", "zero_gradients", "clear_grad", "clear_grads", "clear_gradients", "reset_grad", "reset_grads",
     "reset_gradients",
 )  # fmt: skip
-RATES = ("lr", "learning_rate")
-# Of an optimiser alone: a model's own `reg` may also be part of its loss.
-DECAYS = ("weight_decay", "wd", "l2")
-# Used only where the user named no rate: plain descent on normalised data moves visibly and rarely blows up.
-STAND_IN_RATE = 0.1
-
-
-@dataclass(frozen=True)
-class Rate:
-    """Where the learning rate, or another number, is kept."""
-
-    holder: Any
-    attribute: str
-
-    def get(self) -> float:
-        return float(getattr(self.holder, self.attribute))
-
-    def set(self, value: float) -> None:
-        setattr(self.holder, self.attribute, value)
-
-
-def find_rate(model: Any, optimiser: Any) -> Rate | None:
-    """A number given as optimiser, `.lr` of it or of the model, or the default of update() or train_step()."""
-    if is_number(optimiser):
-        return Rate(SimpleNamespace(lr=float(optimiser)), "lr")
-    for holder in (optimiser, model):
-        for name in RATES:
-            if is_number(getattr(holder, name, None)):
-                return Rate(holder, name)
-    for function in (getattr(model, name, None) for name in ("update", "train_step")):
-        if callable(function) and is_number(value := default_of(function, "rate")):
-            return Rate(SimpleNamespace(lr=float(value)), "lr")
-    return None
-
-
-def find_decay(optimiser: Any) -> Rate | None:
-    return next((Rate(optimiser, name) for name in DECAYS if is_number(getattr(optimiser, name, None))), None)
 
 
 class Stepper:
@@ -150,10 +112,6 @@ def step_method(optimiser: Any) -> Callable[..., Any] | None:
     return next((m for name in ("step", "update") if callable(m := getattr(optimiser, name, None))), None)
 
 
-def is_number(thing: Any) -> bool:
-    return isinstance(thing, Real) and not isinstance(thing, bool)
-
-
 def optimiser_name(model: Any, optimiser: Any) -> str | None:
     if optimiser is not None and not is_number(optimiser):
         return type(optimiser).__name__
@@ -162,11 +120,6 @@ def optimiser_name(model: Any, optimiser: Any) -> str | None:
     if own is None and callable(step) and takes(step, "rate"):
         own = getattr(step, "__name__", "step")
     return own or ("SGD" if is_number(optimiser) else None)
-
-
-def options(optimiser: Any) -> dict[str, Any]:
-    values = getattr(optimiser, "__dict__", {})
-    return {k: v for k, v in values.items() if isinstance(v, int | float | bool | str | tuple) and k not in RATES}
 
 
 def held_arrays(optimiser: Any) -> list[np.ndarray] | None:

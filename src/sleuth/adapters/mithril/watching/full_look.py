@@ -5,33 +5,44 @@ from typing import Any
 
 import numpy as np
 
+from sleuth.adapters.common.manual_loop.loss_and_predictions import Judged, predictions
+from sleuth.adapters.common.manual_loop.notes import Inside
 from sleuth.adapters.mithril import arrays
 from sleuth.adapters.mithril.graph import Graph
 from sleuth.adapters.mithril.graph_walk import Walk, walk
 from sleuth.adapters.mithril.key_roles import Wiring
 from sleuth.adapters.mithril.observing import activity, inner_loss_call
 from sleuth.adapters.mithril.tracing import find_origin
-from sleuth.adapters.numpy.watching.loss_and_predictions import Judged, predictions
 from sleuth.core.errors import Unsupported
 from sleuth.core.observation import Absent, Observation, Precision, Role
 
 
-def looked_into(graph: Graph, wiring: Wiring, given: Mapping[str, Any], step: int) -> list[Observation]:
-    """The functions of the model are computed once more, one by one: evaluate() hands out no inner values."""
+def look_inside(graph: Graph, wiring: Wiring, given: Mapping[str, Any], step: int) -> Inside:
+    """The functions of the model are computed once more, one by one: evaluate() hands out no inner values. What they made is
+    measured later, where it is NumPy's: arrays that the loop may write into are copied."""
     try:
         with np.errstate(all="ignore"):
-            done = walk(graph, given)
+            done = walk(graph, {key: np.array(value) if isinstance(value, np.ndarray) else value for key, value in given.items()})
     except Unsupported as error:
-        return [Absent(Role.ACTIVATION, str(error))]
-    found = list(activity(graph, wiring, done, step))
+        unseen = Absent(Role.ACTIVATION, str(error))
+        return Inside(lambda: [unseen], 0)
+    made = [done.values[node.key] for node in done.made]
+    if graph.physical.backend.backend_type == "numpy":
+        size = sum(array.nbytes for array in made if isinstance(array, np.ndarray))
+        return Inside(lambda: _told(graph, wiring, done, step), size)
+    told = list(_told(graph, wiring, done, step))
+    return Inside(lambda: told, 0)
+
+
+def _told(graph: Graph, wiring: Wiring, done: Walk, step: int) -> Iterator[Observation]:
+    yield from activity(graph, wiring, done, step)
     made = {g.path: done.values[g.output] for g in graph.groups if arrays.is_array(done.values.get(g.output))}
-    found.append(Precision(step, {path: arrays.dtype(array) for path, array in made.items()}))
+    yield Precision(step, {path: arrays.dtype(array) for path, array in made.items()})
     if done.error is None:
-        found += _inner_loss(graph, wiring, done, step)
+        yield from _inner_loss(graph, wiring, done, step)
         with np.errstate(all="ignore"):
             origin = find_origin(graph, done, step)
-        found += [] if origin is None else [origin]
-    return found
+        yield from [] if origin is None else [origin]
 
 
 def _inner_loss(graph: Graph, wiring: Wiring, done: Walk, step: int) -> Iterator[Observation]:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from sleuth.adapters.numpy.calling import positional
+from sleuth.adapters.common.manual_loop.calling import positional
 from sleuth.adapters.numpy.forms.functions import ByHand, is_weights
 from sleuth.adapters.numpy.forms.layers import Layers, is_layered
 from sleuth.core.subject import Subject

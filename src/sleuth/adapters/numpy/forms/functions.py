@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sleuth.adapters.numpy.calling import Offers, call, default_of, given, positional, role_of
+from sleuth.adapters.common.manual_loop.calling import Offers, call, default_of, given, positional, role_of
 from sleuth.adapters.numpy.forms.names import by_marked_name, returned_names
 from sleuth.core.errors import Unsupported, UnusableInput
 from sleuth.core.runtime.tree import leaves, map_arrays

@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from sleuth.adapters.numpy.calling import Offers, call, given, takes
+from sleuth.adapters.common.manual_loop.calling import Offers, call, given, takes
+from sleuth.adapters.common.manual_loop.loop_scope import CLOSED
 from sleuth.adapters.numpy.forms.differences import by_difference
 from sleuth.adapters.numpy.forms.names import by_marked_name
-from sleuth.adapters.numpy.model_parts import CLOSED, is_weight, layers
+from sleuth.adapters.numpy.model_parts import is_weight, layers
 from sleuth.core.errors import Unsupported
 
 

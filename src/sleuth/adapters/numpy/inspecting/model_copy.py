@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from sleuth.adapters.common.manual_loop.calling import WORDS, takes
 from sleuth.adapters.numpy.bench import copied
-from sleuth.adapters.numpy.calling import WORDS, takes
 from sleuth.adapters.numpy.forms import understood
 from sleuth.adapters.numpy.model_parts import layers
 from sleuth.adapters.numpy.state import put_back, remember

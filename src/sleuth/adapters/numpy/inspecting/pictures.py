@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from sleuth.adapters.common.inspecting.class_activation import credited, targets_of
-from sleuth.adapters.numpy.calling import takes_nothing
+from sleuth.adapters.common.manual_loop.calling import takes_nothing
 from sleuth.adapters.numpy.describing import describe
 from sleuth.adapters.numpy.inspecting.layer_calls import Visitor
 from sleuth.adapters.numpy.inspecting.model_copy import ask, guest

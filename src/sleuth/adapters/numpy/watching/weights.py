@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from sleuth.adapters.numpy.calling import positional, role_of
+from sleuth.adapters.common.manual_loop.calling import positional, role_of
 from sleuth.adapters.numpy.forms.functions import ByHand, is_weights
 from sleuth.adapters.numpy.forms.layers import Layers, gradient_of
 from sleuth.adapters.numpy.gradients import by_name

@@ -4,18 +4,19 @@ import inspect
 import re
 import sys
 from collections.abc import Iterator, Mapping
-from types import FrameType, FunctionType
+from types import FrameType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
 
-from sleuth.adapters.numpy.model_parts import is_layer
 from sleuth.core.location import Location, locate
 from sleuth.core.runtime.place import is_users
 
 # What a loss is called. Whether it is one, its result tells: one number, or one number and more.
 LOSS = re.compile(r"(^|_)(loss|cost|criterion|objective|cross_?entropy|nll|mse|bce|mae)($|_|\d|loss|fn|func)|loss$", re.I)
 CLIPPING = re.compile(r"(^|_)clip", re.I)
+# Never a layer, and not looked into.
+CLOSED = (str, bytes, int, float, complex, bool, type(None), np.ndarray, np.generic, type, FunctionType, MethodType, ModuleType)
 # Scopes that are looked into: the loop's, and the one that called it.
 NEAR = 2
 
@@ -93,6 +94,13 @@ def loaders(model: Any) -> Iterator[Any]:
         by_object = _is_own_object(value) and inspect.isfunction(getattr(type(value), "__iter__", None)) and not is_layer(value)
         if by_function or by_object:
             yield value
+
+
+def is_layer(thing: Any) -> bool:
+    """An object with forward, or one that can be called."""
+    if isinstance(thing, CLOSED):
+        return False
+    return callable(getattr(thing, "forward", None)) or (callable(thing) and hasattr(thing, "__dict__"))
 
 
 def _is_own_object(value: Any) -> bool:

@@ -2,11 +2,15 @@
 
 import inspect
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from typing import Any
 
+from sleuth.adapters.common.manual_loop.patches import Args, Function, Options
 
-class Passes:
+
+class DataPasses:
+    """Handles the calls that begin a pass: a generator comes back, and is listened to."""
+
     def __init__(self) -> None:
         self.count = 0
         self._waited = self._first = 0.0  # since the last step
@@ -17,12 +21,15 @@ class Passes:
         self._waited = self._first = 0.0
         return found
 
-    def around(self, function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        """A call that begins a pass: a generator comes back, and is listened to."""
-        returned = function(*args, **options)
-        return self._through(returned) if inspect.isgenerator(returned) else returned
+    def begin(self, function: Function, args: Args, options: Options) -> "DataPasses":
+        return self
 
-    def _through(self, batches: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
+    def failed(self, *, called: bool) -> None: ...
+
+    def end(self, function: Function, args: Args, options: Options, returned: Any) -> Any:
+        return self._timed(returned) if inspect.isgenerator(returned) else None
+
+    def _timed(self, batches: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
         """The same batches, with the time that each is waited for."""
         self.count += 1
         first = True

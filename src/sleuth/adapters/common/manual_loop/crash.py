@@ -1,43 +1,51 @@
 """What is behind an exception that ends a loop around a hand-written network."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from sleuth.adapters.numpy.failure import explain, layer_of
-from sleuth.adapters.numpy.model_parts import Parameters
-from sleuth.core.observation import Crash, Entry, Held, Misfit, Observation, OutOfMemory
+from sleuth.adapters.common.manual_loop.error_message import explain
+from sleuth.adapters.common.refused_weights import differences
+from sleuth.core.observation import Crash, Held, Misfit, Observation, OutOfMemory
 from sleuth.core.runtime.place import is_users, location_of
 
 ASKED = re.compile(r"Unable to allocate ([\d.]+) ([KMGTP]?i?B)")
 UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50}
-# In the words of Crash; a backward that is wrong is found in "backward", whoever calls it.
-PHASES = {"forward": "forward", "loss": "loss", "backward": "backward", "update": "step", "whole": "forward"}
+# FunctionKind → in the words of Crash; a backward that is wrong is found in "backward", whoever calls it.
+PHASES = {"forward": "forward", "loss": "loss", "backward": "backward", "update": "step", "train_step": "forward"}
 # Names of variables that hold what was read from a file.
 SAVED = re.compile(r"check_?point|ckpt|saved|state|loaded|archive|npz|pretrained", re.I)
 
 
-def explain_crash(error: Exception, fell: str | None, model: Any, step: int) -> list[Observation]:
+class Network(NamedTuple):
+    """The network that was trained."""
+
+    name: str
+    weights: Callable[[], Mapping[str, np.ndarray]]
+    layer: str | None = None  # in which the exception came up
+
+
+def explain_crash(error: Exception, fell: str | None, network: Network, step: int) -> list[Observation]:
     """`fell`: what was going on, of the things that are heard."""
     phase = PHASES.get(fell or "")
     lines = str(error).splitlines() or [""]
     found: list[Observation] = [Crash(step, type(error).__name__, lines[0], phase, location_of(error.__traceback__))]
-    misfit = _misfit(error, model) if phase is None else None
+    misfit = _misfit(error, network) if phase is None else None
     if isinstance(error, MemoryError):
-        found.append(_memory(error, model, step, phase))
+        found.append(_memory(error, network, step, phase))
     elif misfit is not None:
         found.append(misfit)
     elif phase in ("forward", "loss", "backward"):
-        found.append(explain(error, phase, model))
+        found.append(explain(error, phase, network.layer))
     return found
 
 
-def _memory(error: MemoryError, model: Any, step: int, phase: str | None) -> OutOfMemory:
+def _memory(error: MemoryError, network: Network, step: int, phase: str | None) -> OutOfMemory:
     asked = ASKED.search(str(error))
-    weights = list(Parameters(model).arrays().values())
+    weights = list(network.weights().values())
     return OutOfMemory(
         step,
         "cpu",
@@ -45,7 +53,7 @@ def _memory(error: MemoryError, model: Any, step: int, phase: str | None) -> Out
         held=(Held("parameters", sum(a.nbytes for a in weights), len(weights)),),
         largest=tuple(_largest(error.__traceback__)),
         phase=phase,
-        layer=layer_of(error.__traceback__, model),
+        layer=network.layer,
         location=location_of(error.__traceback__),
     )
 
@@ -57,28 +65,18 @@ def _largest(trace: TracebackType | None) -> Iterator[Held]:
         yield Held(name, array.nbytes, 1, array.shape)
 
 
-def _misfit(error: Exception, model: Any) -> Misfit | None:
+def _misfit(error: Exception, network: Network) -> Misfit | None:
     """A file of arrays, or a dict under a telling name, that does not have the names or shapes of the weights."""
     if not isinstance(error, KeyError | ValueError):
         return None
-    own = {name: array.shape for name, array in Parameters(model).arrays().items()}
+    own = {name: array.shape for name, array in network.weights().items()}
     for scope in _scopes(error.__traceback__):
         for name, thing in scope.items():
             held = _saved(name, thing)
             if not held or held == own:
                 continue
-            both = [k for k in own if k in held]
-            reshaped = [k for k in both if held[k] != own[k]]
-            return Misfit(
-                "names",
-                type(model).__name__,
-                missing=tuple(Entry(k, own[k]) for k in own if k not in held),
-                unexpected=tuple(Entry(k, held[k]) for k in held if k not in own),
-                reshaped=tuple((Entry(k, held[k]), Entry(k, own[k])) for k in reshaped),
-                fitting=len(both) - len(reshaped),
-                state=name,
-                location=location_of(error.__traceback__),
-            )
+            place = location_of(error.__traceback__)
+            return Misfit("names", network.name, state=name, location=place, **differences(own, held))
     return None
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from sleuth.adapters.common.loss_family import recognise
-from sleuth.adapters.numpy.calling import positional, role_of
-from sleuth.adapters.numpy.loss_calls import argument, broadcast_of
-from sleuth.adapters.numpy.pass_listener import Listener
+from sleuth.adapters.common.loss_values import broadcast_of
+from sleuth.adapters.common.manual_loop.calling import positional, role_of
+from sleuth.adapters.common.manual_loop.made_values import MadeValues, argument
 from sleuth.core.location import Location
 from sleuth.core.observation import LossCall, Predictions, Split
 
@@ -60,7 +60,7 @@ def _by_role(function: Callable[..., Any], args: tuple[Any, ...], options: Mappi
     return {role: value for role, value in roles.items() if isinstance(value, np.ndarray)}
 
 
-def loss_calls(heard: list[Judged], value: float | None, listener: Listener) -> Iterator[LossCall]:
+def loss_calls(heard: list[Judged], value: float | None, made: MadeValues) -> Iterator[LossCall]:
     """The user's function is not asked again, as an examination would: only what it said counts."""
     for one in heard:
         family, reduction = "other", None
@@ -72,7 +72,7 @@ def loss_calls(heard: list[Judged], value: float | None, listener: Listener) -> 
             name=one.name,
             family=family,
             value=value if value is not None and np.isfinite(value) else None,
-            arguments=tuple(argument(role, array, listener, live) for role, array, live in sides if array is not None),
+            arguments=tuple(argument(role, array, made, live) for role, array, live in sides if array is not None),
             broadcast=None
             if one.target is None or family not in ("mse", "l1", "huber")
             else broadcast_of(one.output, one.target),

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from sleuth.adapters.numpy.calling import WORDS
-from sleuth.adapters.numpy.stepping import is_number
-from sleuth.adapters.numpy.watching.loop_scope import LOSS
+from sleuth.adapters.common.manual_loop.calling import WORDS
+from sleuth.adapters.common.manual_loop.learning_rate import is_number
+from sleuth.adapters.common.manual_loop.loop_scope import LOSS
 
 # Of another data set, or of more than one step.
 ELSEWHERE = re.compile(r"val|test|best|total|avg|average|mean|running|epoch|prev|last|min|sum|history|log", re.I)

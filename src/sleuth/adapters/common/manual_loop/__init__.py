@@ -1,0 +1,1 @@
+"""Loops that the user wrote by hand around arrays that change: what NumPy's and Mithril's adapters read off them."""
