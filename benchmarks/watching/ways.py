@@ -13,7 +13,9 @@ from torch.optim import optimizer as optim
 
 import sleuth
 from benchmarks.watching.trainings import Training
+from sleuth.adapters.listening.patches import Patch
 from sleuth.adapters.torch.watching import patches
+from sleuth.adapters.torch.watching.model_calls import Root
 
 # A context that is entered around the whole and yields the step to take.
 Way = Callable[[Training], contextlib.AbstractContextManager[Callable[[], Any]]]
@@ -51,10 +53,10 @@ class Sleeping:
 
     def __enter__(self) -> None:
         self._module_call = nn.Module.__call__
-        open_taps = [tap for tap in (*patches._taps, *patches.Root._taps.values()) if isinstance(tap, patches.Tap)]
-        self._places = [(tap._holder, tap._name, vars(tap._holder)[tap._name]) for tap in open_taps]
-        for tap in open_taps:
-            tap.remove()
+        placed = [patch for patch in (*patches._patches, *Root._patches.values()) if isinstance(patch, Patch)]
+        self._places = [(patch._owner, patch._name, vars(patch._owner)[patch._name]) for patch in placed]
+        for patch in placed:
+            patch.remove()
         nn.Module.__call__ = nn.Module._wrapped_call_impl
         own = (self._optimiser._optimizer_step_pre_hooks, self._optimiser._optimizer_step_post_hooks)
         hooks = (optim._global_optimizer_pre_hooks, optim._global_optimizer_post_hooks, *own)

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from sleuth.adapters.listening import discovery as listening_discovery
 from sleuth.adapters.torch.watching import created_at, discovery, patches
 from sleuth.core.observation import Architecture, Step
 from sleuth.core.report import Report
@@ -216,7 +217,7 @@ def test_what_only_seemed_to_begin_is_taken_up_again_with_the_rest(tmp_path: Pat
 
 
 def test_models_without_end_are_not_followed_for_ever(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(discovery, "MOST_TRAININGS", 2)
+    monkeypatch.setattr(listening_discovery, "MOST_TRAININGS", 2)
 
     def script() -> None:
         for _ in range(4):
