@@ -7,7 +7,7 @@ from sleuth.adapters.torch.watching.recorders.first_batches import Batches
 from sleuth.adapters.torch.watching.recorders.losses import Losses
 from sleuth.adapters.torch.watching.recorders.memory import MemoryReadings
 from sleuth.adapters.torch.watching.recorders.modes import LayerModes
-from sleuth.adapters.torch.watching.recorders.orphan_model import Bystanders
+from sleuth.adapters.torch.watching.recorders.orphan_model import OrphanModels
 from sleuth.adapters.torch.watching.recorders.predictions import Predicted
 from sleuth.adapters.torch.watching.recorders.repeated_inputs import Recurrences
 from sleuth.adapters.torch.watching.recorders.retained_graphs import Graphs
@@ -26,5 +26,5 @@ RECORDERS: tuple[type[LoopRecorder], ...] = (
     Firing,
     Recurrences,
     Synchronisations,
-    Bystanders,
+    OrphanModels,
 )

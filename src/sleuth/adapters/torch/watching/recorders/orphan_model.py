@@ -20,7 +20,7 @@ FIRST_STEP = 8
 STEPS = 8
 
 
-class Bystanders(LoopRecorder):
+class OrphanModels(LoopRecorder):
     def __init__(self, loop: Loop) -> None:
         super().__init__(loop)
         self._twins: tuple[int, ...] = ()
