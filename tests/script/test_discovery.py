@@ -33,7 +33,7 @@ def heard(script: Script, folder: Path, *, found_already: bool = False, **option
         error = raised
     session.end(error)
     assert not patches.LISTENERS
-    assert created_at.made(nn.Linear(1, 1)) is None  # also where a compiler has wrapped our tap meanwhile
+    assert created_at.made(nn.Linear(1, 1)) is None  # also where a compiler has wrapped our patch meanwhile
     assert not any(told.report.notes and "ended early" in told.report.notes[0] for told in session.told)
     return session
 
