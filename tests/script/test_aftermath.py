@@ -9,8 +9,9 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from sleuth.adapters.torch.watching.reservoir import MOST_BATCHES, Reservoir, parts_of, size_of
-from sleuth.adapters.torch.watching.watcher import Watcher
+from sleuth.adapters.common.reservoir import MOST_BATCHES
+from sleuth.adapters.torch.watching.reservoir import HostReservoir, parts_of, size_of
+from sleuth.adapters.torch.watching.watching import TorchWatching
 from sleuth.core.contract.kept import Passed
 from tests.script.ways import plain, report_of, watched
 
@@ -27,8 +28,8 @@ def test_nothing_of_the_users_lives_on_when_a_training_is_over_nor_longer_than_w
 def _alive_after_each_step(keeps: bool) -> list[list[int]]:
     model = nn.Linear(4, 2)
     optimiser = torch.optim.SGD(model.parameters(), lr=0.1)
-    watcher = Watcher(model, [optimiser], lambda record: None, every=1, overhead=0.02, keeps=keeps)
-    watcher.open()
+    watching = TorchWatching(model, [optimiser], every=1, overhead=0.02, keeps=keeps)
+    watching.open()
     given: list[weakref.ref] = []
     alive = []
     try:
@@ -44,8 +45,9 @@ def _alive_after_each_step(keeps: bool) -> list[list[int]]:
             del x, y, loss
             alive.append([place for place, r in enumerate(given) if r() is not None])
     finally:
-        watcher.close()
-    kept, watcher.kept = watcher.kept, None
+        watching.close()
+    watching.drain()
+    kept = watching.take_kept()
     assert (kept is not None) == keeps
     if kept is not None:
         assert len(kept.train) == 6
@@ -60,16 +62,16 @@ def _alive_after_each_step(keeps: bool) -> list[list[int]]:
 @pytest.mark.parametrize("rows", [10, 3_000, 70_000])
 def test_what_is_kept_stays_within_its_bound_and_holds_some_of_the_end(rows: int) -> None:
     most = 16 << 20
-    reservoir, samples = Reservoir(most), torch.zeros(rows + 7, 16)
+    reservoir, samples = HostReservoir(most), torch.zeros(rows + 7, 16)
     for step in range(500):
         place = reservoir.wants()
         if place is not None:
             parts = parts_of(samples[: rows + step % 7], None, first=place == 0)
-            reservoir.put(place, Passed(step, parts))
+            reservoir.keep(place, Passed(step, parts))
         assert reservoir.bytes <= most
-    assert reservoir.bytes == sum(size_of(p.parts.raw) for p in reservoir.batches)
-    assert len(reservoir.batches) <= MOST_BATCHES
-    assert max(p.step for p in reservoir.batches) > 400
+    assert reservoir.bytes == sum(size_of(p.parts.raw) for p in reservoir.items)
+    assert len(reservoir.items) <= MOST_BATCHES
+    assert max(p.step for p in reservoir.items) > 400
 
 
 def test_a_single_sample_that_is_too_large_is_not_kept_nor_is_what_belongs_to_the_user() -> None:

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from sleuth.adapters.listening import discovery as listening_discovery
 from sleuth.adapters.torch.watching import created_at, discovery, patches
 from sleuth.core.observation import Architecture, Step
 from sleuth.core.report import Report
@@ -32,7 +33,7 @@ def heard(script: Script, folder: Path, *, found_already: bool = False, **option
         error = raised
     session.end(error)
     assert not patches.LISTENERS
-    assert created_at.made(nn.Linear(1, 1)) is None  # also where a compiler has wrapped our tap meanwhile
+    assert created_at.made(nn.Linear(1, 1)) is None  # also where a compiler has wrapped our patch meanwhile
     assert not any(told.report.notes and "ended early" in told.report.notes[0] for told in session.told)
     return session
 
@@ -216,7 +217,7 @@ def test_what_only_seemed_to_begin_is_taken_up_again_with_the_rest(tmp_path: Pat
 
 
 def test_models_without_end_are_not_followed_for_ever(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(discovery, "MOST_TRAININGS", 2)
+    monkeypatch.setattr(listening_discovery, "MOST_TRAININGS", 2)
 
     def script() -> None:
         for _ in range(4):

@@ -15,8 +15,8 @@ shell.run_line_magic("load_ext", "sleuth")
 for cell in CELLS:
     result = shell.run_cell(cell)
     print("cell ended", result.success)
-from sleuth.adapters.torch.watching import taps
-print("left behind:", taps.LISTENERS, taps._taps)
+from sleuth.adapters.torch.watching import patches
+print("left behind:", patches.LISTENERS, patches._patches)
 """
 PREPARED = """import torch
 from material import X, Y, Net

@@ -231,8 +231,8 @@ def test_losses_are_counted_once_while_the_expression_is_heard() -> None:
     model, optimiser, loop = _plain(lambda x, y: None, loss=lambda z, y: functional.mse_loss(z, y))
     heard = []
     with sleuth.watch(model, optimiser, **QUIET) as w:
-        hear = w.watching._watcher.hear_loss
-        w.watching._watcher.hear_loss = lambda *a: (heard.append(a[0]), hear(*a))[1]
+        hear = w.watching.listener.hear_loss
+        w.watching.listener.hear_loss = lambda *a: (heard.append(a[0]), hear(*a))[1]
         for _ in islice(loop, 6):
             pass
     assert heard == ["mse_loss"] * 6

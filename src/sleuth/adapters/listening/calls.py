@@ -20,7 +20,7 @@ class Heard(NamedTuple):
     names: tuple[CallKind, ...]
     lengths: tuple[int, ...]  # how often in a row each of them came
     repeated: tuple[int, ...]  # how many of those were given the very input of the call before
-    counts: Mapping[CallKind, int]
+    counts: Mapping[str, int]  # by CallKind
 
     def phases(self, step: int, optimiser: int = 0, *, last: bool = False) -> Iterator[Phase]:
         """Rows of forwards that nothing was trained on. `last`: no step followed."""
@@ -107,7 +107,7 @@ class Calls:
 
     def heard(self, optimiser: int | None = None) -> Heard:
         """None: nobody steps, and everything counts as one's own."""
-        counts: dict[CallKind, int] = {}
+        counts: dict[str, int] = {}
         for said, count in self._counts.items():
             kind = _whose(said, optimiser)
             counts[kind] = counts.get(kind, 0) + count

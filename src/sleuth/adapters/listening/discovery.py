@@ -20,6 +20,7 @@ class Discovery(Discovering):
         self.missed = 0
         self._begin, self._most_steps = begin, steps
         self._open: list[Attended] = []
+        self._begun = 0  # those that have ended included
         self._steps_before = 0  # of trainings that have ended
         self._process = os.getpid()
 
@@ -31,11 +32,16 @@ class Discovery(Discovering):
     def give_up(self, error: Exception) -> None:
         self.trouble = self.trouble or f"{type(error).__name__}: {error}"
 
+    @property
+    def is_full(self) -> bool:
+        return self._begun >= MOST_TRAININGS
+
     def begin(self, model: Any, optimisers: tuple[Any, ...], name: str) -> Attended | None:
         """Opens a watch; None: there were enough."""
-        if len(self._open) >= MOST_TRAININGS:
+        if self.is_full:
             self.missed += 1
             return None
+        self._begun += 1
         attended = self._begin(Discovered(model, optimisers, name))
         self._open.append(attended)
         return attended
@@ -49,6 +55,7 @@ class Discovery(Discovering):
     def drop(self, attended: Attended) -> None:
         """It only seemed to begin."""
         self._open.remove(attended)
+        self._begun -= 1
         attended.drop()
 
     @property

@@ -6,16 +6,22 @@ out, and then lets `speak_up` do what the user asked for, which may raise.
 
 import functools
 from collections.abc import Callable, Iterable
-from typing import Any, ClassVar
-
-from sleuth.adapters.listening.listener import Listener
+from typing import Any, ClassVar, Protocol
 
 Function = Callable[..., Any]
 Make = Callable[[Function], Function]  # is given the function that stood there before
 _INHERITED = object()
 
 
-def tell(listeners: Iterable[Listener], event: str, *args: Any) -> None:
+class Told(Protocol):
+    """A Listener, a Discovery, or whoever stands in for one."""
+
+    def give_up(self, error: Exception) -> None: ...
+
+    def speak_up(self) -> None: ...
+
+
+def tell(listeners: Iterable[Told], event: str, *args: Any) -> None:
     """Calls the method of that name on each. One that joins meanwhile is told as well, if the list itself is given."""
     for listener in listeners:
         try:
@@ -24,7 +30,7 @@ def tell(listeners: Iterable[Listener], event: str, *args: Any) -> None:
             listener.give_up(error)
 
 
-def speak_up(listeners: Iterable[Listener]) -> None:
+def speak_up(listeners: Iterable[Told]) -> None:
     """Before weights are written. May raise: `on_error="stop"`, a limit of steps, the user's own function."""
     for listener in list(listeners):
         listener.speak_up()

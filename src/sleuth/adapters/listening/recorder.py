@@ -1,5 +1,6 @@
 """What may be recorded of the user's loop beside its steps: one concern a recorder."""
 
+import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -94,6 +95,8 @@ class Recorders:
 
     def _switch_off(self, failed: Recorder, error: Exception) -> None:
         self._methods = {event: [m for m in methods if m[0] is not failed] for event, methods in self._methods.items()}
+        with contextlib.suppress(Exception):  # no hook of its own stays behind
+            failed.close()
         self.failed.append(f"{type(failed).__name__} stopped recording: {type(error).__name__}: {error}")
 
 

@@ -17,7 +17,7 @@ from torch.autograd.function import _SingleLevelFunction
 from sleuth.adapters.torch.bench import TorchBench, quiet
 from sleuth.adapters.torch.pass_listener import Listener, Op, is_tensor
 from sleuth.adapters.torch.place import current_location
-from sleuth.adapters.torch.unregistered_parameters import StrangerNotes
+from sleuth.adapters.torch.unregistered_parameters import UnregisteredNotes
 from sleuth.core.location import Location
 from sleuth.core.observation import Stray
 from sleuth.core.runtime.tree import leaves
@@ -211,7 +211,7 @@ def connection(bench: TorchBench, batch: Parts) -> Connection:
     """One step op by op, and its backward."""
     listener = Listener(bench.model)
     notes = CutNotes(listener, bench.model)
-    strangers = StrangerNotes(listener, bench.known_parameters(), (batch.inputs, batch.target, batch.raw))
+    unregistered = UnregisteredNotes(listener, bench.known_parameters(), (batch.inputs, batch.target, batch.raw))
     bench.model.zero_grad(set_to_none=True)
     with quiet(), torch.enable_grad(), notes.listening():
         loss = bench._compute(batch)
@@ -232,7 +232,7 @@ def connection(bench: TorchBench, batch: Parts) -> Connection:
         unused_layers=tuple(sorted(unused)),
         error=error,
         custom=tuple(sorted(set(notes.custom))),
-        strangers=(*strangers.strays(notes.derived()), *_late(bench)),
+        strangers=(*unregistered.strays(notes.derived()), *_late(bench)),
     )
 
 

@@ -233,7 +233,7 @@ def _dtype(name: str) -> torch.dtype:
 
 
 def _loss_function(name: str) -> Any:
-    """A scene may come from a stranger: nothing else is called by its name."""
+    """A scene may come from anybody: nothing else is called by its name."""
     if name not in LOSSES:
         raise UnusableInput(f"torch.nn.functional has no loss {name!r}, which the scene names.")
     return getattr(functional, name)

@@ -150,7 +150,7 @@ def _class(tree: ast.Module, kind: type, file: str) -> ast.AST:
     """By its name; of several the first line of one of its functions tells."""
     named = [n for n in ast.walk(tree) if isinstance(n, ast.ClassDef) and n.name == kind.__name__]
     codes = [f.__code__ for f in vars(kind).values() if inspect.isfunction(f)]
-    # A decorated function stands in the decorator's file, and our own tap in ours.
+    # A decorated function stands in the decorator's file, and our own patch in ours.
     lines = [code.co_firstlineno for code in codes if code.co_filename == file]
     fits = [n for n in named if all(n.lineno <= line <= (n.end_lineno or 0) for line in lines)]
     return fits[0] if len(fits) == 1 else ast.Module([], [])

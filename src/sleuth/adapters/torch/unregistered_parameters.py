@@ -28,19 +28,19 @@ WEIGHT_AT = {
 
 
 @dataclass
-class Stranger:
+class Unregistered:
     tensor: torch.Tensor
     first: Location | None  # the first op that touched it: its initialisation, or its first use
     fresh: bool  # its memory was made in this very step
     layer: str | None = None  # where it was at work; None: not in the model
 
 
-class StrangerNotes:
+class UnregisteredNotes:
     def __init__(self, listener: Listener, known: set[int], batch: Any) -> None:
         self._listener = listener
         self._known = known
         self._made = {_storage(t) for _, t in leaves(batch, is_tensor)}  # storages
-        self._strangers: dict[int, Stranger] = {}
+        self._found: dict[int, Unregistered] = {}
         listener.on_op.append(self._op)
 
     def _op(self, op: Op, output: Any) -> None:
@@ -50,8 +50,8 @@ class StrangerNotes:
                 self._meet(op, tensor)
         live = any(t.requires_grad for _, t in leaves(output, is_tensor))
         for tensor in given if live and torch.is_grad_enabled() and self._listener.inside else ():
-            if (stranger := self._strangers.get(id(tensor))) is not None and stranger.layer is None:
-                stranger.layer = op.layer
+            if (one := self._found.get(id(tensor))) is not None and one.layer is None:
+                one.layer = op.layer
         self._made |= {_storage(t) for _, t in leaves(output, is_tensor) if id(t) not in op.inputs}
 
     def _is_weight(self, op: Op, tensor: torch.Tensor) -> bool:
@@ -61,15 +61,15 @@ class StrangerNotes:
         return at is not None and len(op.args) > at and op.args[at] is tensor
 
     def _meet(self, op: Op, tensor: torch.Tensor) -> None:
-        if id(tensor) not in self._strangers:
-            self._strangers[id(tensor)] = Stranger(tensor, op.location, _storage(tensor) in self._made)
+        if id(tensor) not in self._found:
+            self._found[id(tensor)] = Unregistered(tensor, op.location, _storage(tensor) in self._made)
 
     def strays(self, derived: set[int]) -> Iterator[Stray]:
         """One for each line that made or used some. `derived` come from the model's own parameters: fast weights, activations."""
-        groups: dict[tuple[str, str], list[Stranger]] = {}
-        for stranger in self._strangers.values():
-            if stranger.layer is not None and id(stranger.tensor) not in derived:
-                groups.setdefault((str(stranger.first), "forward" if stranger.fresh else "elsewhere"), []).append(stranger)
+        groups: dict[tuple[str, str], list[Unregistered]] = {}
+        for one in self._found.values():
+            if one.layer is not None and id(one.tensor) not in derived:
+                groups.setdefault((str(one.first), "forward" if one.fresh else "elsewhere"), []).append(one)
         for (_, holder), members in groups.items():
             if holder == "forward" and all(_is_plain(m.tensor) for m in members):
                 holder = "forward, plain"

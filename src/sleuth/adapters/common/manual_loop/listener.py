@@ -43,7 +43,7 @@ class ManualLoopListener(Listener):
         self._sums = GradientSums()
         self._divided: float | None = None  # see gradient_sums
         self._used = False  # the gradients of an earlier step are still there
-        self.usual: Mapping[CallKind, int] = {}  # what the last step called that was heard from its beginning
+        self.usual: Mapping[str, int] = {}  # what the last step called that was heard from its beginning
         self.backwards = 0
         self.fell: str | None = None  # in which function an exception came up
         self.notes = Notes(looked=True)

@@ -129,4 +129,4 @@ def _leave_to_us() -> None:
 
     for listener in patches.LISTENERS:
         if isinstance(listener, Discovery):
-            listener._forget_hands()
+            listener.forget_manual_updates()

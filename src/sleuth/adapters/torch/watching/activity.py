@@ -1,6 +1,6 @@
 """What every layer puts out during one forward that is looked at in full."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import reduce
 from typing import Any, Protocol
 
@@ -9,8 +9,9 @@ import torch
 from torch import nn
 
 from sleuth import kernel
+from sleuth.adapters.listening.patches import speak_up, tell
+from sleuth.adapters.listening.recorder import Note
 from sleuth.adapters.torch.measuring import measure_deeply, measure_quickly
-from sleuth.adapters.torch.watching.ear import Note
 from sleuth.adapters.torch.watching.unit_notes import UnitNotes
 from sleuth.adapters.torch.watching.weights import Measured
 from sleuth.core.observation import Precision
@@ -22,28 +23,33 @@ from sleuth.core.statistics import merge
 SMALL = 1 << 14
 
 
-class Recorder(Protocol):
+class LayerListener(Protocol):
     def note(self, module: nn.Module, output: Any) -> None: ...
 
+    def give_up(self, error: Exception) -> None: ...
 
-RECORDING: list[Recorder] = []
+    def speak_up(self) -> None:
+        """After each layer. May raise, where the user asked for it."""
+
+
+RECORDING: list[LayerListener] = []
 _plain_call: Any = None
 
 
-def start_recording(activity: Recorder) -> None:
+def start_recording(listener: LayerListener) -> None:
     """Replaces nn.Module.__call__: a quarter of what a global hook costs, and pickling never sees it."""
     global _plain_call
-    if activity in RECORDING:
+    if listener in RECORDING:
         return
     if not RECORDING:
         _plain_call = nn.Module.__call__
         nn.Module.__call__ = _recorded_call  # type: ignore[method-assign]
-    RECORDING.append(activity)
+    RECORDING.append(listener)
 
 
-def stop_recording(activity: Recorder) -> None:
-    if activity in RECORDING:
-        RECORDING.remove(activity)
+def stop_recording(listener: LayerListener) -> None:
+    if listener in RECORDING:
+        RECORDING.remove(listener)
         if not RECORDING and nn.Module.__call__ is _recorded_call:
             nn.Module.__call__ = _plain_call  # type: ignore[method-assign]
 
@@ -60,15 +66,16 @@ def replace_beneath(call: Any, other: Any) -> bool:
 def _recorded_call(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
     output = _plain_call(self, *args, **kwargs)
     if not torch.compiler.is_compiling():
-        for activity in RECORDING:
-            activity.note(self, output)
+        tell(RECORDING, "note", self, output)
+        speak_up(RECORDING)
     return output
 
 
 class Activity:
     """Collects outputs of the layers it knows, by path. Only forwards that build a graph count."""
 
-    def __init__(self, paths: Mapping[int, str], units: UnitNotes) -> None:
+    def __init__(self, paths: Mapping[int, str], units: UnitNotes, give_up: Callable[[Exception], None]) -> None:
+        self.give_up = give_up
         self._paths = paths  # id of a layer → path
         self._units = units
         self._waiting: list[tuple[str, torch.Tensor, int]] = []
@@ -96,6 +103,9 @@ class Activity:
             self._measure([(path, tensor)])
         else:
             self._waiting.append((path, tensor, tensor._version))
+
+    def speak_up(self) -> None:
+        """Nothing in an output is anybody's alarm here."""
 
     def flush(self) -> None:
         """Measures what waits, unless it was overwritten in place since: then its values are another layer's."""

@@ -9,7 +9,7 @@ from torch import nn
 
 from sleuth.adapters.torch.measuring import measure_quickly
 from sleuth.adapters.torch.watching import activity
-from sleuth.adapters.torch.watching.ear import Loop
+from sleuth.adapters.torch.watching.loop import Loop
 from sleuth.core.contract.expectation import Expect
 from sleuth.core.errors import UnusableInput
 from sleuth.core.runtime.tree import leaves
@@ -43,15 +43,19 @@ class Assertions:
 
     def note(self, module: nn.Module, output: Any) -> None:
         expected = self._expected.get(id(module))
-        if expected is None or id(module) in self._broken:
-            return
-        try:
+        if expected is not None and id(module) not in self._broken:
             self._look(module, output, expected)
-        except Exception as error:  # ours, and none of the user's business
-            self._expected = {}
+
+    def give_up(self, error: Exception) -> None:
+        self._expected = {}
+        try:
             self._tell(f"assertions were no longer looked at: {type(error).__name__}: {error}", False)
+        except Exception as another:
+            self._loop.give_up(another)
+
+    def speak_up(self) -> None:
         if self._loop.due:
-            self._loop.speak_up()
+            self._loop.do_what_is_due()
 
     def _look(self, module: nn.Module, output: Any, expected: list[Expect]) -> None:
         for _, tensor in leaves(output, lambda thing: isinstance(thing, torch.Tensor)):

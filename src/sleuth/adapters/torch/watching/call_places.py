@@ -4,39 +4,42 @@ import sys
 from pathlib import Path
 from types import CodeType, FrameType
 
+from sleuth.adapters import listening
 from sleuth.adapters.torch.place import is_users
 from sleuth.core.location import Location, locate
+from sleuth.core.observation.calls import CallKind
 
-HERE = Path(__file__).parent
-OURS = frozenset(
-    str(HERE / name) for name in ("watcher.py", "loop_calls.py", "light_listener.py", "patches.py", "ear.py", "manual_updates.py")
-)
+# Whatever lies in these folders stands between the user's call and us.
+OURS = (str(Path(__file__).parent), *listening.__path__)
 
 # Of a line that runs as a function of its own.
 INNER = ("<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>", "<lambda>")
 
+# What was called, its line, and where that line's function begins.
+Place = tuple[CallKind, Location | None, Location | None]
+
 
 class Places:
     def __init__(self) -> None:
-        self._known: set[tuple[str, int, int]] = set()
-        self.found: list[tuple[str, Location | None, Location | None]] = []  # kind, line, function; since they were last taken
+        self._known: set[tuple[CallKind, int, int]] = set()
+        self.found: list[Place] = []  # since they were last taken
         self.lines: dict[str, Location | None] = {}  # by kind, the latest that was new
         self.validating: list[CodeType] = []  # from which the model was called in training mode without a graph
 
-    def note(self, kind: str, frame: FrameType, line: Location | None = None) -> None:
+    def note(self, kind: CallKind, frame: FrameType, line: Location | None = None) -> None:
         """`line`: where that is known to be another one than the frame's."""
         # The hash of a code object is slow; its address does.
         key = (kind, id(frame.f_code), frame.f_lasti)
         if key not in self._known:
             self._known.add(key)
-            if kind == "validate-in-train":
+            if kind == CallKind.VALIDATE_IN_TRAIN:
                 self.validating.append(frame.f_code)
             self.lines[kind] = line or users_line(frame)
             self.found.append((kind, self.lines[kind], users_function(frame)))
 
-    def take(self) -> list[tuple[str, Location | None, Location | None]]:
+    def take(self) -> tuple[Place, ...]:
         found, self.found = self.found, []
-        return found
+        return tuple(found)
 
 
 def users_line(frame: FrameType | None) -> Location | None:
@@ -58,8 +61,17 @@ def users_function(frame: FrameType | None) -> Location | None:
 
 
 def calling_frame() -> FrameType:
-    """Of whoever called into one of our taps."""
+    """Of whoever called into one of our patches."""
     frame = sys._getframe(2)
-    while frame.f_code.co_filename in OURS and frame.f_back is not None:
+    while frame.f_code.co_filename.startswith(OURS) and frame.f_back is not None:
         frame = frame.f_back
     return frame
+
+
+def is_running(frame_number: int) -> bool:
+    """Is the call with this frame still going on, around the one that begins? That one's own frame may have the number of one
+    that is gone."""
+    frame = calling_frame().f_back
+    while frame is not None and id(frame) != frame_number:
+        frame = frame.f_back
+    return frame is not None

@@ -5,7 +5,7 @@ import functools
 import inspect
 import sys
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
@@ -15,8 +15,8 @@ from torch import nn
 from torch.optim import lr_scheduler
 from torch.utils.data import DataLoader
 
+from sleuth.adapters.listening.patches import Function, Patch
 from sleuth.adapters.torch.place import TORCH, is_users
-from sleuth.adapters.torch.watching.patches import Tap
 from sleuth.core.location import Location, locate
 
 # Whoever makes layers at every step is not followed for ever.
@@ -59,7 +59,7 @@ _listening = 0
 
 
 class Listening:
-    """A tap may have to stay, where somebody wrapped it meanwhile: nothing is noted unless one of these is open."""
+    """If another library wrapped one of our patches we cannot remove it; it notes nothing unless one of these is open."""
 
     def __init__(self) -> None:
         global _listening, _count
@@ -94,13 +94,13 @@ def modes_of(module: nn.Module) -> list[tuple[Spot, bool]]:
     return list(spots.values()) if ref is not None and ref() is module else []
 
 
-def open_taps() -> list[Tap | Listening]:
-    """Of optimisers whoever is told of them has to say so: that constructor has a tap already."""
-    taps: list[Tap | Listening] = [Listening(), Tap(nn.Module, "__init__", _making), Tap(nn.Module, "train", _switching)]
-    taps += [Tap(cls, "__init__", _making) for cls in _schedulers()]
-    taps.append(Tap(DataLoader, "__init__", _loading))
+def open_patches() -> list[Patch | Listening]:
+    """The constructor of optimisers is patched already: whoever is told of one calls `note_made`."""
+    found: list[Patch | Listening] = [Listening(), Patch(nn.Module, "__init__", _making), Patch(nn.Module, "train", _switching)]
+    found += [Patch(cls, "__init__", _making) for cls in _schedulers()]
+    found.append(Patch(DataLoader, "__init__", _loading))
     names = [name for name in vars(nn.init) if name.endswith("_") and not name.startswith("_")]
-    return taps + [Tap(nn.init, name, _setting) for name in names]
+    return found + [Patch(nn.init, name, _setting) for name in names]
 
 
 def _schedulers() -> list[type]:
@@ -109,7 +109,7 @@ def _schedulers() -> list[type]:
     return [cls for cls in own if "__init__" in vars(cls)]
 
 
-def _making(original: Callable[..., Any]) -> Callable[..., Any]:
+def _making(original: Function) -> Function:
     def make(self: Any, *args: Any, **kwargs: Any) -> None:
         if not torch.compiler.is_compiling():
             _note(_made, self, sys._getframe(1))
@@ -118,7 +118,7 @@ def _making(original: Callable[..., Any]) -> Callable[..., Any]:
     return make
 
 
-def _loading(original: Callable[..., Any]) -> Callable[..., Any]:
+def _loading(original: Function) -> Function:
     def make(self: Any, *args: Any, **kwargs: Any) -> None:
         original(self, *args, **kwargs)
         # An iterator knows what draws its indices, not the loader.
@@ -129,7 +129,7 @@ def _loading(original: Callable[..., Any]) -> Callable[..., Any]:
     return make
 
 
-def _setting(original: Callable[..., Any]) -> Callable[..., Any]:
+def _setting(original: Function) -> Function:
     def init(*args: Any, **kwargs: Any) -> Any:
         frame = sys._getframe(1)
         if not frame.f_code.co_filename.startswith(TORCH) and not torch.compiler.is_compiling():
@@ -139,7 +139,7 @@ def _setting(original: Callable[..., Any]) -> Callable[..., Any]:
     return init
 
 
-def _switching(original: Callable[..., Any]) -> Callable[..., Any]:
+def _switching(original: Function) -> Function:
     inner = getattr(inspect.unwrap(original), "__code__", None)
 
     def train(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -155,10 +155,10 @@ def _switching(original: Callable[..., Any]) -> Callable[..., Any]:
 def _note(notes: dict[int, Made], thing: Any, frame: FrameType, maker: Any = None) -> None:
     global _count
     key = id(thing)
-    # A class may call the constructors of several others.
-    if not _listening or _count >= MOST_NOTED or (notes is _made and _known(notes, thing) is not None):
-        return
     try:
+        # A class may call the constructors of several others.
+        if not _listening or _count >= MOST_NOTED or (notes is _made and _known(notes, thing) is not None):
+            return
         ref = weakref.ref(thing, functools.partial(_forget, notes, key))
         _count += 1
         notes[key] = Made(ref, _count, tuple(_spots(frame, thing if maker is None else maker)))

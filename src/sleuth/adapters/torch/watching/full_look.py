@@ -2,9 +2,10 @@
 
 from torch import nn
 
+from sleuth.adapters.listening.recorder import Note
 from sleuth.adapters.torch.watching import activity
-from sleuth.adapters.torch.watching.ear import Note
 from sleuth.adapters.torch.watching.look_depth import is_deep
+from sleuth.adapters.torch.watching.loop import Loop
 from sleuth.adapters.torch.watching.optimisers import Held
 from sleuth.adapters.torch.watching.record import Look
 from sleuth.adapters.torch.watching.unit_notes import UnitNotes
@@ -14,18 +15,18 @@ from sleuth.core.observation import Role
 NOTE_SECONDS = 8e-7
 
 
-class Looking:
-    def __init__(self, model: nn.Module, *, asked: bool) -> None:
+class FullLooks:
+    def __init__(self, loop: Loop, *, asked: bool) -> None:
         self.look: Look | None = None  # of the step that is going on
-        self.looks = 0
+        self._count = 0
         self._asked = asked  # the user said which steps
-        self._activity = activity.Activity(_leaf_paths(model), UnitNotes(model))
+        self._activity = activity.Activity(_leaf_paths(loop.model), UnitNotes(loop.model), loop.give_up)
 
     def begin(self, wanted: bool) -> None:
-        """Is the step that begins now looked at? To listen to the layers is left on between two looks in a row: whenever
-        nn.Module changes, all that Python remembers about its subclasses is forgotten."""
+        """Is the step that begins now looked at? Between two looks in a row the layers stay patched: whenever
+        nn.Module changes, Python forgets all that it remembers about its subclasses."""
         if wanted:
-            self._activity.deep = is_deep(self.looks, self._asked)
+            self._activity.deep = is_deep(self._count, self._asked)
             activity.start_recording(self._activity)
             self.look = Look()
         elif self.look is not None:
@@ -55,7 +56,7 @@ class Looking:
         if closure:  # forward and backward ran inside the step
             self._passed(held)
         look.tables[Role.UPDATE] = held.weights.updates()
-        self.looks += 1
+        self._count += 1
         return look
 
     def take_notes(self, step: int) -> tuple[Note, ...]:
@@ -66,8 +67,7 @@ class Looking:
         return self._activity.notes * NOTE_SECONDS
 
     def let_go(self) -> None:
-        nothing = nn.Module()
-        self._activity = activity.Activity({}, UnitNotes(nothing))
+        self._activity = activity.Activity({}, UnitNotes(nn.Module()), self._activity.give_up)
 
     def _passed(self, held: Held) -> None:
         assert self.look is not None

@@ -5,9 +5,12 @@ GANs do the latter on purpose. A few parameters speak for all: small ones, from 
 """
 
 from collections.abc import Sequence
+from enum import Enum
 from itertools import pairwise
 
 import torch
+
+from sleuth.core.observation.calls import CallKind
 
 SPOKESMEN = 4
 # Whether an optimiser writes into the gradients shows in its first steps.
@@ -24,6 +27,14 @@ PLAIN = (torch.Tensor, torch.nn.Parameter)
 EMPTY, FRESH, CONSUMED, POLLUTED, UNKNOWN = range(5)
 
 Mark = tuple[int, int]
+
+
+class Touched(Enum):
+    """The kind of gradient that somebody who is known has changed."""
+
+    FRESH = "fresh"
+    USED = "used"
+    EMPTY = "empty"  # zeros
 
 
 class Spokesman:
@@ -97,9 +108,9 @@ class GradientStates:
         """zero_grad is about to be called."""
         self._cleared = True
 
-    def handle(self) -> str | None:
-        """Somebody who is known has changed gradients: of which kind? fresh, used, empty (zeros), or None of these."""
-        found = None
+    def handle(self) -> Touched | None:
+        """Somebody who is known has changed gradients: of which kind? None: they are as they were."""
+        found: Touched | None = None
         for one in self._spokesmen:
             gradient = one.parameter.grad
             mark = None if gradient is None else (id(gradient), gradient._version)
@@ -107,14 +118,14 @@ class GradientStates:
                 continue
             one.mark = mark
             if one.state in (FRESH, POLLUTED, UNKNOWN):
-                found = "fresh"
-            elif one.state == CONSUMED and found != "fresh":
-                found = "used"
+                found = Touched.FRESH
+            elif one.state == CONSUMED and found is not Touched.FRESH:
+                found = Touched.USED
             else:
-                found = found or "empty"
+                found = found or Touched.EMPTY
         return found
 
-    def step(self, *, reading: bool = False) -> str:
+    def step(self, *, reading: bool = False) -> CallKind:
         """What kind of step this is; see Step.calls."""
         if self._cleared or reading or self._read_values or any(one.state != FRESH for one in self._spokesmen):
             self._look(reading=reading)
@@ -122,7 +133,7 @@ class GradientStates:
             self._look(reading=False)
         kind = self._kind()
         # Whoever puts something else in their place has taken the parts for it from each backward.
-        self.wasted = self._wasted if kind == "step" and self._is_as_left() else 0
+        self.wasted = self._wasted if kind == CallKind.STEP and self._is_as_left() else 0
         self._wasted = self._unused = 0
         for one in self._spokesmen:
             if one.state != EMPTY:
@@ -178,20 +189,20 @@ class GradientStates:
         parameter = self._spokesmen[0].parameter
         return parameter._version, parameter.data_ptr() if type(parameter) in PLAIN else 0
 
-    def _kind(self) -> str:
+    def _kind(self) -> CallKind:
         polluted = [one for one in self._spokesmen if one.state == POLLUTED]
         if any(not one.altered for one in polluted):
-            return "step-on-used-gradient"
+            return CallKind.STEP_ON_USED_GRADIENT
         if polluted:
-            return "step-on-altered-gradient"
+            return CallKind.STEP_ON_ALTERED_GRADIENT
         if any(one.state in (FRESH, UNKNOWN) for one in self._spokesmen):
-            return "step"
+            return CallKind.STEP
         consumed = [one for one in self._spokesmen if one.state == CONSUMED]
         if consumed and not self.backwards:
-            return "step-on-given-gradient" if any(one.altered for one in consumed) else "step-on-same-gradient"
+            return CallKind.STEP_ON_GIVEN_GRADIENT if any(one.altered for one in consumed) else CallKind.STEP_ON_SAME_GRADIENT
         if any(p.grad is not None and not _is_zero(p.grad) for p in self._parameters[:ASKED]):
-            return "step-on-given-gradient"
-        return "step-on-erased-gradient" if self.backwards and self._erased else "step-without-gradient"
+            return CallKind.STEP_ON_GIVEN_GRADIENT
+        return CallKind.STEP_ON_ERASED_GRADIENT if self.backwards and self._erased else CallKind.STEP_WITHOUT_GRADIENT
 
     def _look(self, *, reading: bool) -> None:
         """Who was cleared or changed since the last look?"""

@@ -5,8 +5,6 @@ from collections.abc import Mapping
 import torch
 from torch import nn
 
-from sleuth.adapters.torch.watching.patches import Listener, Root
-
 
 class Several(nn.Module):
     """Holds models and single tensors by name without registering anything with them. It cannot be called: they are."""
@@ -26,27 +24,3 @@ class Several(nn.Module):
     @training.setter
     def training(self, mode: bool) -> None:
         """Only torch's own constructor sets it."""
-
-
-class Door(Root):
-    """The call of one of several: whoever looks for the one to tell says by that who is called."""
-
-    def __init__(self, several: Several, model: nn.Module, listener: Listener) -> None:
-        self._several = several
-        super().__init__(model, listener)
-
-    @property
-    def listener(self) -> Listener:
-        self._several.__dict__["called"] = self.model
-        return self._listener
-
-    @listener.setter
-    def listener(self, listener: Listener) -> None:
-        self._listener = listener
-
-
-def roots(model: nn.Module, listener: Listener) -> list[Root]:
-    """What is to be listened to so that every call of the model is heard."""
-    if isinstance(model, Several):
-        return [Door(model, part, listener) for part in model.children()]
-    return [Root(model, listener)]

@@ -1,42 +1,46 @@
-"""How closely the step that is going on is followed, and which of the two hears it: the watcher, or the one that dozes."""
+"""How closely the step that is going on is followed, and which of the two hears it: the watcher, or its light listener."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import torch
 
+from sleuth.adapters.listening.pace import Pace
 from sleuth.adapters.torch.watching import patches
+from sleuth.adapters.torch.watching.events import TorchEvents
 from sleuth.adapters.torch.watching.light_listener import LightListener
+from sleuth.adapters.torch.watching.model_calls import Root
 from sleuth.adapters.torch.watching.optimisers import Held
-from sleuth.adapters.torch.watching.pace import Pace
 from sleuth.adapters.torch.watching.step_memory import Memory
 
 if TYPE_CHECKING:
     from sleuth.adapters.torch.watching.watcher import Watcher
 
+Kinds = Mapping[str, int]
+
 
 class ListenerSwitch:
     def __init__(self, watcher: "Watcher", pace: Pace) -> None:
         self._watcher, self._pace = watcher, pace
-        self._dozing = LightListener(watcher)
-        self._roots: list[patches.Root] = []
+        self._light = LightListener(watcher)
+        self._roots: list[Root] = []
         self.full = True  # the watcher hears
-        self.dozed = 0  # steps
-        self.until = 0  # this step it stays full
+        self.light_steps = 0  # that the light listener heard
+        self.until = 0  # this step the watcher goes on hearing
         self.needed = False  # for something in this loop that cannot be followed otherwise
-        self.woken = False  # by something unusual, in the middle of a step
-        self._kinds: tuple[Mapping[str, int], Mapping[str, int]] = ({}, {})  # of call, in the last two steps that were heard
+        self.unusual = False  # something unusual, in the middle of a step, made the watcher hear it
+        self._kinds: tuple[Kinds, Kinds] = ({}, {})  # of call, in the last two steps that were heard in full
         self.quiet_until = 0  # no step before this one needs any preparation
 
-    def open(self, roots: list[patches.Root]) -> None:
+    def open(self, roots: list[Root]) -> None:
         self._roots = roots
         self._watcher.full_looks.begin(self._pace.looks_at(0))
 
-    def heard(self, kinds: Mapping[str, int]) -> None:
+    def heard(self, kinds: Kinds) -> None:
         """What a step called that was followed. One that something unusual has begun says nothing about the others."""
-        if not self.woken:
+        if not self.unusual:
             self._kinds = (self._kinds[1], kinds)
-        self.woken = False
+        self.unusual = False
 
     def prepare(self, stepped: Held, training: bool) -> None:
         """How closely is the step that begins now followed?"""
@@ -45,27 +49,32 @@ class ListenerSwitch:
         self._watcher.full_looks.begin(self._pace.looks_at(step))
         listens = self._pace.listens_to(step, self._stretch) or self.needed or step < self.until or step >= scenes.due
         if listens and not self.full:
-            self.wake(stepped)
+            self.listen_fully(stepped)
         elif not listens and self.full:
-            self._doze(training)
+            self._listen_lightly(training)
         self.quiet_until = min(self._pace.quiet_until(step), max(scenes.due, step + 1))
 
-    def wake(self, stepped: Held | None, backwards: int = 0, losses: Sequence[float | torch.Tensor] = ()) -> None:
+    def listen_fully(self, stepped: Held | None, backwards: int = 0, losses: Sequence[float | torch.Tensor] = ()) -> None:
         """`stepped`: whose step has just ended; None: it is in the middle of something, after so many backwards."""
         if self.full:
             return
-        self.full = True
-        self.woken = stepped is None
-        self._hears(self._dozing, self._watcher)
+        self.unusual = stepped is None
+        self.give_back()
         self._watcher.resume(stepped, backwards, losses)
 
-    def _doze(self, training: bool) -> None:
+    def give_back(self) -> None:
+        """The watcher hears from now on, whatever went before."""
+        if not self.full:
+            self.full = True
+            self._exchange(self._light, self._watcher)
+
+    def _listen_lightly(self, training: bool) -> None:
         self.full = False
         before, latest = self._kinds
-        self._dozing.begin({kind: max(n, before[kind]) for kind, n in latest.items() if kind in before}, training)
-        self._hears(self._watcher, self._dozing)
+        self._light.begin({kind: max(n, before[kind]) for kind, n in latest.items() if kind in before}, training)
+        self._exchange(self._watcher, self._light)
 
-    def _hears(self, before: patches.Listener, now: patches.Listener) -> None:
+    def _exchange(self, before: TorchEvents, now: TorchEvents) -> None:
         patches.exchange(before, now)
         for root in self._roots:
             root.listener = now
@@ -79,7 +88,7 @@ class ListenerSwitch:
     @property
     def memory(self) -> Memory:
         """Of the step that is going on."""
-        return self._watcher.scenes.memory if self.full else self._dozing.memory
+        return self._watcher.scenes.memory if self.full else self._light.memory
 
     def let_go(self) -> None:
-        self._dozing, self._roots = LightListener(self._watcher), []
+        self._light, self._roots = LightListener(self._watcher), []

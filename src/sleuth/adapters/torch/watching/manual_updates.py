@@ -8,7 +8,7 @@ nothing, and is left alone.
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from types import FrameType
 from typing import Any
 
@@ -18,9 +18,13 @@ from torch.optim import Optimizer
 from torch.overrides import TorchFunctionMode
 from torch.utils._device import DeviceContext
 
+from sleuth.adapters.listening.discovery import Discovery
+from sleuth.adapters.listening.patches import tell
 from sleuth.adapters.torch.watching import patches
 from sleuth.adapters.torch.watching.call_places import users_line
+from sleuth.adapters.torch.watching.events import TorchEvents
 from sleuth.adapters.torch.watching.joint_models import Several
+from sleuth.adapters.torch.watching.model_calls import Root
 from sleuth.core.location import Location
 
 # Rounds in a row that must go the same way.
@@ -163,17 +167,17 @@ class Learning:
         return ByHand(found, place=next((lines[id(t)] for t in found if id(t) in lines), None))
 
 
-class Hands(patches.Listener):
+class ManualSteps(TorchEvents):
     """Tells whoever watches of the steps: one begins when a backward ends, and is over when the loop goes on."""
 
-    def __init__(self, optimiser: ByHand, model: nn.Module, enough: Callable[[], None]) -> None:
-        self.optimiser, self._enough = optimiser, enough
+    def __init__(self, optimiser: ByHand, model: nn.Module, discovery: Discovery) -> None:
+        self.optimiser, self._discovery = optimiser, discovery
         self._parameter = optimiser.param_groups[0]["params"][0]
         self._mark: tuple[int, int] | None = None
         self._is_stepping = False
         # Before the watcher's own: a step is over when the model is called.
         parts = list(model.children()) if isinstance(model, Several) else [model]
-        self._roots = [patches.Root(part, self) for part in parts]
+        self._roots = [Root(part, self) for part in parts]
 
     def open(self) -> None:
         """After the watcher's: the backward has been heard when the step begins."""
@@ -185,6 +189,9 @@ class Hands(patches.Listener):
         while self._roots:
             self._roots.pop().leave()
 
+    def give_up(self, error: Exception) -> None:
+        self._discovery.give_up(error)
+
     def hear_forward(self, args: Any, kwargs: Any) -> None:
         self.go_on()
 
@@ -194,13 +201,12 @@ class Hands(patches.Listener):
     def hear_backward_end(self, loss: torch.Tensor) -> None:
         if self._gradient() != self._mark:  # else it was the backward of another model
             self._is_stepping = True
-            for listener in list(patches.LISTENERS):
-                listener.hear_step(self.optimiser, None)
+            tell(list(patches.LISTENERS), "hear_step", self.optimiser, None)
 
     def go_on(self) -> None:
         if self._is_stepping:
             self._end_step()
-            self._enough()
+            self._discovery.leave_when_enough()
 
     def _gradient(self) -> tuple[int, int] | None:
         gradient = self._parameter.grad
@@ -209,8 +215,7 @@ class Hands(patches.Listener):
     def _end_step(self) -> None:
         if self._is_stepping:
             self._is_stepping = False
-            for listener in list(patches.LISTENERS):
-                listener.hear_step_end(self.optimiser)
+            tell(list(patches.LISTENERS), "hear_step_end", self.optimiser)
 
 
 def leaves_of(loss: torch.Tensor) -> dict[int, torch.Tensor]:

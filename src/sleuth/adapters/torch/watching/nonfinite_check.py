@@ -32,15 +32,17 @@ class Tripwire:
         self._spokesmen: list[torch.Tensor] = []
         self._fast = False
 
-    def look(self) -> Bad | None:
+    def look(self, *, looking: bool) -> Bad | None:
+        """`looking`: the step is looked at in full. All gradients are read then anyway, so that all are asked where a few cannot
+        be asked quickly: on another device."""
         if self._every:
             return _first_bad(self._with_gradient())
         gradients = [parameter.grad for parameter in self._spokesmen]
         if len(gradients) < 2 or gradients[0] is None or gradients[1] is None:
             gradients = self._choose()
-        if not self._fast or kernel.fused.all_finite(gradients, KINDS):  # type: ignore[union-attr]
+        if self._fast and kernel.fused.all_finite(gradients, KINDS):  # type: ignore[union-attr]
             return None
-        return _first_bad(self._with_gradient())
+        return _first_bad(self._with_gradient()) if self._fast or looking else None
 
     def _with_gradient(self) -> list[torch.Tensor]:
         optimiser = self._optimiser()
@@ -48,7 +50,7 @@ class Tripwire:
         return [p for group in groups for p in group["params"] if p.grad is not None]
 
     def _choose(self) -> list[Any]:
-        """Those on another device are not asked: that would wait for it at every step."""
+        """Those on another device are not asked at every step: that would wait for it."""
         found = self._with_gradient()
         first = found[:1] if found and found[0].numel() <= SMALL else found[:ENDS]
         ends = [min(part, key=torch.Tensor.numel) for part in (first, found[-ENDS:]) if part]

@@ -1,70 +1,39 @@
-"""Batches that passed by, in bounded memory: the first ones, then a fair choice of all that came later."""
+"""Batches that passed by, copied to the host's memory."""
 
-import random
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import torch
 
+from sleuth.adapters.common.reservoir import Reservoir, rows_that_fit
 from sleuth.adapters.torch.pass_listener import is_tensor
 from sleuth.core.contract.kept import Passed
 from sleuth.core.runtime.tree import leaves, map_arrays
 from sleuth.core.subject import Parts
 
-MOST_BATCHES = 192
-# The first ones follow each other: they tell in which order samples come. They may take half of the room.
-FIRST_BATCHES = 64
-# Of larger batches the first rows are kept; of the very first one more, as experiments with a single batch use it.
-MOST_BATCH_BYTES = 1 << 20
-MOST_FIRST_BYTES = 8 << 20
-
 PLAIN = (type(None), bool, int, float, complex, str, bytes, torch.dtype, torch.device, torch.Size)
 
 
-class Reservoir:
+class HostReservoir(Reservoir[Passed]):
+    """Copies in the host's memory, which go back to the devices of the first batch when they are taken."""
+
     def __init__(self, most_bytes: int) -> None:
-        self.batches: list[Passed] = []
-        self.bytes = 0
-        self._most_bytes = most_bytes
-        self._first: int | None = None  # how many there are of the first ones; None: there may be more
-        self._is_full = False
-        self._later = 0  # batches that were met after these
+        super().__init__(most_bytes)
         self._devices: list[torch.device] = []
-        self._choose = random.Random(0)  # our own: the user's generators are not touched
 
-    def wants(self) -> int | None:
-        """The place of the next batch; None: it is let go."""
-        count = len(self.batches)
-        if self._first is None:
-            if count < FIRST_BATCHES and self.bytes < self._most_bytes // 2:
-                return count
-            self._first = count
-        self._later += 1
-        if count < MOST_BATCHES and not self._is_full:
-            return count
-        # Vitter's algorithm R, over those after the first.
-        place = self._first + self._choose.randrange(self._later)
-        return place if place < count else None
-
-    def put(self, place: int, passed: Passed) -> bool:
-        replaced = size_of(self.batches[place].parts.raw) if place < len(self.batches) else 0
-        bytes_then = self.bytes - replaced + size_of(passed.parts.raw)
-        if bytes_then > self._most_bytes:
-            self._is_full = True
-            return False
-        self.bytes = bytes_then
-        self.batches[place : place + 1] = [passed]
-        return True
+    def keep(self, place: int, passed: Passed) -> bool:
+        """False: there is no room for it."""
+        return self.put(place, passed, size_of(passed.parts.raw))
 
     def note_devices(self, tree: Any) -> None:
         self._devices = self._devices or [t.device for _, t in leaves(tree, is_tensor)]
 
     def taken(self) -> list[Passed]:
-        """Where the model expects them. Until the end they wait in the host's memory."""
+        """Where the model expects them."""
         if all(device.type == "cpu" for device in self._devices):
-            return self.batches
-        return [replace(p, parts=_moved(p.parts, self._devices)) for p in self.batches]
+            return self.items
+        return [replace(p, parts=_moved(p.parts, self._devices)) for p in self.items]
 
 
 def size_of(tree: Any) -> int:
@@ -77,13 +46,9 @@ def parts_of(inputs: Any, target: torch.Tensor | None, *, first: bool = False) -
     tensors = [t for _, t in leaves(tree, is_tensor)]
     if not tensors or not all(type(t) is torch.Tensor and t.layout is torch.strided for t in tensors) or not _is_plain(tree):
         return None
-    size, most = size_of(tree), MOST_FIRST_BYTES if first else MOST_BATCH_BYTES
-    rows = None
-    if size > most:
-        lengths = {t.shape[0] if t.dim() else 0 for t in tensors}
-        rows = lengths.pop() * most // size if len(lengths) == 1 else 0
-        if not rows:
-            return None
+    rows = rows_that_fit(size_of(tree), {t.shape[0] if t.dim() else 0 for t in tensors}, first=first)
+    if rows == 0:
+        return None
     given, wanted = map_arrays(tree, lambda t: _copy(t, rows), is_tensor)
     return Parts(given, wanted, (given, wanted))
 

@@ -1,35 +1,32 @@
-"""A watch as the rest of sleuth knows it: what the watcher notes becomes observations, off the training thread."""
+"""A watch as the rest of sleuth knows it: what the watcher records becomes observations, off the training thread."""
 
-import math
 import os
-from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import nn
 from torch.optim import Optimizer
 
+from sleuth.adapters.listening.recorder import Note, observations_of
+from sleuth.adapters.listening.steps import build_step, not_finite_loss
+from sleuth.adapters.listening.watching import ListeningWatch
 from sleuth.adapters.torch.failures.crash import Known, explain_crash
-from sleuth.adapters.torch.watching import patches
-from sleuth.adapters.torch.watching.ear import Note
+from sleuth.adapters.torch.watching import model_calls, patches
 from sleuth.adapters.torch.watching.record import Record
 from sleuth.adapters.torch.watching.watcher import Watcher
-from sleuth.core.contract.adapter import Watching
+from sleuth.adapters.torch.watching.weights import SAMPLED
 from sleuth.core.contract.guard import Guard
 from sleuth.core.contract.kept import Kept
-from sleuth.core.observation import Call, Frame, Observation, Role, Step
-from sleuth.core.statistics import norm_of
-
-# Steps that may wait. Looks hold tables of all tensors: fewer of those.
-MOST_WAITING = 4096
-MOST_BYTES_WAITING = 64 << 20
+from sleuth.core.observation import Call, Frame, NotFinite, Observation, Role
 
 # A child made by fork has no thread to drain and must not write to the parent's file.
 os.register_at_fork(after_in_child=patches.forget)
+os.register_at_fork(after_in_child=model_calls.forget)
 
 
-class TorchWatching(Watching):
+class TorchWatching(ListeningWatch):
+    listener: Watcher
+
     def __init__(
         self,
         model: nn.Module,
@@ -40,41 +37,18 @@ class TorchWatching(Watching):
         guard: Guard | None = None,
         keeps: bool = False,
     ) -> None:
-        self._waiting: deque[Record] = deque()
-        self._bytes_waiting = 0
-        self._spoilt: list[str] = []  # what could not be made into observations
-        self._watcher = Watcher(model, optimisers, self._put, every=every, overhead=overhead, guard=guard, keeps=keeps)
-        self.dropped = 0
-
-    @property
-    def own_seconds(self) -> float:  # type: ignore[override]
-        return self._watcher.own_seconds
-
-    @property
-    def steps(self) -> int:  # type: ignore[override]
-        return self._watcher.steps
-
-    @property
-    def looks(self) -> int:  # type: ignore[override]
-        return self._watcher.looks
-
-    @property
-    def trouble(self) -> str | None:  # type: ignore[override]
-        error = self._watcher.gave_up
-        return None if error is None else f"{type(error).__name__}: {error}"
-
-    @property
-    def remarks(self) -> tuple[str, ...]:  # type: ignore[override]
-        return (*self._watcher.deaf, *self._spoilt)
+        watcher = Watcher(model, optimisers, self.put, self.say, every=every, overhead=overhead, guard=guard, keeps=keeps)
+        super().__init__(watcher)
+        self._told_loss = False  # that a loss on a device was not finite
 
     def open(self) -> None:
-        self._watcher.open()
+        self.listener.open()
 
     def close(self) -> None:
-        self._watcher.close()
+        self.listener.close()
 
     def explain(self, error: BaseException) -> list[Observation]:
-        watcher = self._watcher
+        watcher = self.listener
         # What is done again must not meet our own call between the user's line and torch.
         watcher.full_looks.stop()
         in_backward = watcher.failed_backward == id(error)
@@ -82,76 +56,43 @@ class TorchWatching(Watching):
         return explain_crash(error, Known(watcher.model, memory if memory.forwards else None, in_backward, watcher.steps))
 
     def take_kept(self) -> Kept | None:
-        kept, self._watcher.kept = self._watcher.kept, None
+        kept, self.listener.kept = self.listener.kept, None
         return kept
 
-    def drain(self) -> list[Observation]:
-        found: list[Observation] = []
-        for _ in range(len(self._waiting)):
-            record = self._waiting.popleft()
-            if record.look is not None:
-                self._bytes_waiting -= record.look.size
-            found += self._observed(_observations(record))
-        # Set once, by another thread, when the watch ends: to empty it at any other moment could throw it away.
-        if self._watcher.left:
-            left, self._watcher.left = self._watcher.left, ()
-            found += self._observed(_made(left))
-        return found
-
-    def _observed(self, made: Iterator[Observation]) -> list[Observation]:
-        """Whatever goes wrong in one step's notes, the next step's are wanted."""
-        found = []
-        try:
-            for observation in made:
-                found.append(observation)
-        except Exception as error:
-            self._spoilt.append(f"notes of a step were lost: {type(error).__name__}: {error}")
-            del self._spoilt[1:]
-        return found
-
-    def _put(self, record: Record) -> None:
-        size = 0 if record.look is None else record.look.size
-        if len(self._waiting) >= MOST_WAITING or (size and self._bytes_waiting >= MOST_BYTES_WAITING):
-            self.dropped += 1
+    def to_observations(self, record: Record | tuple[Note, ...]) -> Iterator[Observation]:
+        """Of a step, or of what was left to say when the watch ended."""
+        if not isinstance(record, Record):
+            yield from observations_of(record)
             return
-        self._bytes_waiting += size
-        self._waiting.append(record)
+        for kind, location, function in record.places:
+            yield Call(kind, record.step, location, record.optimiser, function)
+        yield from observations_of(record.notes)
+        tables = record.look.tables if record.look is not None else {}
+        for role, (paths, table, exponents) in tables.items():
+            if paths:
+                yield Frame(record.step, role, paths, table, exponents, sampled=SAMPLED if role is Role.UPDATE else 0)
+        loss = record.loss
+        if isinstance(loss, torch.Tensor):
+            loss = loss.item()
+            yield from self._not_finite(record, loss)
+        yield build_step(
+            record.step,
+            loss,
+            lr=record.lr,
+            gradients=tables[Role.GRADIENT][1] if Role.GRADIENT in tables else None,
+            calls=record.heard.names,
+            counts=record.heard.counts,
+            optimiser=record.optimiser,
+            training=record.training,
+            seconds=record.seconds,
+            phases=record.phases,
+            unusual=record.unusual,
+        )
 
-
-def _observations(record: Record) -> Iterator[Observation]:
-    for kind, location, function in record.places:
-        yield Call(kind, record.step, location, record.optimiser, function)
-    yield from _made(record.notes)
-    norm = None
-    tables = record.look.tables if record.look is not None else {}
-    for role, (paths, table, exponents) in tables.items():
-        if role is Role.GRADIENT:
-            norm = norm_of(table)
-        if paths:
-            yield Frame(record.step, role, paths, table, exponents, sampled=record.sampled if role is Role.UPDATE else 0)
-    yield Step(
-        record.step,
-        _finite(record.loss),
-        record.lr,
-        gradient_norm=norm,
-        calls=record.calls,
-        counts=record.counts,
-        optimiser=record.optimiser,
-        training=record.training,
-        unusual=record.unusual,
-        seconds={"step": record.seconds, **record.phases},
-        heard=record.loss is not None,
-    )
-
-
-def _made(notes: Iterable[Note]) -> Iterator[Observation]:
-    for note in notes:
-        if isinstance(note, Observation):
-            yield note
-        else:
-            yield from note()
-
-
-def _finite(loss: Any) -> float | None:
-    value = loss.item() if isinstance(loss, torch.Tensor) else loss
-    return value if value is not None and math.isfinite(value) else None
+    def _not_finite(self, record: Record, loss: float) -> Iterator[NotFinite]:
+        """Of a loss on a device, which nobody waited for while the step went on. What a scaler skipped is its own business."""
+        found = not_finite_loss(record.step, loss)
+        if found is None or self._told_loss or self.listener.scenes.told_loss or any(k.is_step for k in record.heard.names[:-1]):
+            return
+        self._told_loss = True
+        yield found

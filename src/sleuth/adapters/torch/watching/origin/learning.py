@@ -10,7 +10,7 @@ from torch import nn
 from sleuth.adapters.torch.compat import PRIVATE
 from sleuth.adapters.torch.watching.origin import tensor_sources
 from sleuth.adapters.torch.watching.origin.lines import Line
-from sleuth.adapters.torch.watching.origin.tape import Recorder, Tape, pull, push
+from sleuth.adapters.torch.watching.origin.tape import Tape, TapeRecorder, pull, push
 from sleuth.adapters.torch.watching.step_memory import Memory
 
 # A loop may go backward several times a step, each time from another expression.
@@ -19,7 +19,7 @@ MOST_TAPES = 6
 LAST_LINES = 2
 
 
-RECORDING: set[Recorder] = set()
+RECORDING: set[TapeRecorder] = set()
 
 
 class Learner:
@@ -27,7 +27,7 @@ class Learner:
 
     def __init__(self, model: nn.Module) -> None:
         self._model = model
-        self._recorder: Recorder | None = None
+        self._recorder: TapeRecorder | None = None
         self.open = False
         self.due = 0
         self.tapes: list[Tape] = []  # the latest first
@@ -38,7 +38,7 @@ class Learner:
             if not self._recorder.outputs:
                 self._recorder.start_over()
         elif step >= self.due and not _compiles():
-            recorder = Recorder(lines=step <= LAST_LINES)
+            recorder = TapeRecorder(lines=step <= LAST_LINES)
             if push(recorder):
                 self._recorder, self.open = recorder, True
                 RECORDING.add(recorder)

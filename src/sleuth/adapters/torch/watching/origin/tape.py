@@ -1,7 +1,7 @@
 """What the user's loop computes between the model and the backward, as calls that can be made again with other values."""
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any, NamedTuple
@@ -70,7 +70,7 @@ class Tape:
         return known[self.root]
 
 
-class Recorder(TorchFunctionMode):
+class TapeRecorder(TorchFunctionMode):
     """Stands between the user's code and torch for a few steps; hands everything on as it is."""
 
     def __init__(self, lines: bool = False) -> None:
@@ -86,15 +86,16 @@ class Recorder(TorchFunctionMode):
         self._storages: dict[int, set[int]] = {}
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        func = _unwatched(func)
+        with suppress(Exception):
+            func = _unwatched(func)
         output = func(*args, **(kwargs or {}))
-        if self.lines is not None:
-            self.lines.note(output)
-        if not (self.paused or self.full):
-            try:
+        try:
+            if self.lines is not None:
+                self.lines.note(output)
+            if not (self.paused or self.full):
                 self._note(func, args, kwargs or {}, output)
-            except Exception:  # the user's code goes on
-                self.drop()
+        except Exception:  # the user's code goes on
+            self.calls, self.lines, self.full = [], None, True
         return output
 
     def returned(self, call: int, output: Any) -> None:
@@ -175,7 +176,7 @@ class Recorder(TorchFunctionMode):
         return number
 
 
-def push(recorder: Recorder) -> bool:
+def push(recorder: TapeRecorder) -> bool:
     """Not into the middle of other modes: the user's code would leave the wrong one. A device stands at the bottom by itself."""
     depth = torch._C._len_torch_function_stack()
     if depth > 1 or (depth == 1 and type(torch._C._get_function_stack_at(0)).__name__ != "DeviceContext"):
@@ -184,7 +185,7 @@ def push(recorder: Recorder) -> bool:
     return True
 
 
-def pull(recorder: Recorder) -> None:
+def pull(recorder: TapeRecorder) -> None:
     """Wherever in the stack it stands by now."""
     above = []
     places = range(torch._C._len_torch_function_stack())
@@ -197,9 +198,9 @@ def pull(recorder: Recorder) -> None:
 
 
 def _unwatched(func: Any) -> Any:
-    """torch hands on the function of that name, which may be a tap: it has told everybody already."""
-    tap = isinstance(func, FunctionType) and func.__code__.co_filename == patches.__file__
-    return func.__wrapped__ if tap else func
+    """torch hands on the function of that name, which may be a patch of ours: it has told everybody already."""
+    ours = isinstance(func, FunctionType) and func.__code__.co_filename == patches.__file__
+    return func.__wrapped__ if ours else func
 
 
 def _is_slot(thing: Any) -> bool:

@@ -8,10 +8,11 @@ from typing import Any
 import torch
 from torch.optim import Optimizer
 
+from sleuth.adapters.listening.recorder import Note
 from sleuth.adapters.torch.loss_calls import bind_arguments, scalar
 from sleuth.adapters.torch.pass_listener import is_tensor
 from sleuth.adapters.torch.watching.call_places import users_line
-from sleuth.adapters.torch.watching.ear import Loop, Note, Recorder
+from sleuth.adapters.torch.watching.loop import Loop, LoopRecorder
 from sleuth.adapters.torch.watching.recorders.losses import Trail, sampled
 from sleuth.core.observation import Accumulation, Part
 
@@ -24,7 +25,7 @@ MOST_PARTS = 32
 Noted = tuple[str, Any, Any, Any, torch.Tensor]
 
 
-class Accumulations(Recorder):
+class Accumulations(LoopRecorder):
     def __init__(self, loop: Loop) -> None:
         super().__init__(loop)
         self._trail: Trail[Noted] = Trail()

@@ -9,7 +9,7 @@ import torch
 from sleuth.adapters.torch.loss_calls import bind_arguments
 from sleuth.adapters.torch.pass_listener import is_tensor
 from sleuth.adapters.torch.watching.batch_sources import COPIES, Source, Sources
-from sleuth.adapters.torch.watching.reservoir import Reservoir, inputs_of, parts_of, rows_of, with_target
+from sleuth.adapters.torch.watching.reservoir import HostReservoir, inputs_of, parts_of, rows_of, with_target
 from sleuth.adapters.torch.watching.sample_indices import tensors_of
 from sleuth.core.contract.kept import Group, Passed
 
@@ -40,7 +40,7 @@ class Asking:
             return
         inputs, target = inputs_of(args, kwargs), self._sources.beside(given)
         parts = parts_of(inputs, target, first=place == 0)
-        if parts is not None and found.reservoir.put(place, Passed(step, parts)):
+        if parts is not None and found.reservoir.keep(place, Passed(step, parts)):
             found.reservoir.note_devices((inputs, target))
             self._latest = found, place, len(given[0])
 
@@ -50,11 +50,11 @@ class Asking:
         (found, place, size), self._latest = self._latest, None
         target = bind_arguments(name, args, kwargs).get("target")
         if is_tensor(target) and target.layout is torch.strided and target.dim() and len(target) == size:
-            passed = found.reservoir.batches[place]
-            found.reservoir.put(place, replace(passed, parts=with_target(passed.parts, target, rows_of(passed.parts))))
+            passed = found.reservoir.items[place]
+            found.reservoir.keep(place, replace(passed, parts=with_target(passed.parts, target, rows_of(passed.parts))))
 
     def groups(self) -> list[Group]:
-        found = [(key, p) for key, p in self._passes.items() if p.reservoir.batches]
+        found = [(key, p) for key, p in self._passes.items() if p.reservoir.items]
         return [Group(p.reservoir.taken(), p.samples, p.source.told and key not in self.trained_on) for key, p in found]
 
 
@@ -63,7 +63,7 @@ class Pass:
 
     def __init__(self, source: Source) -> None:
         self.source = source
-        self.reservoir = Reservoir(MOST_BYTES)
+        self.reservoir = HostReservoir(MOST_BYTES)
         self.samples = 0
         self._counted = 0
         self._step = -1

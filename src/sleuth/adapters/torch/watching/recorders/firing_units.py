@@ -7,9 +7,10 @@ import torch
 from torch import nn
 from torch.utils.hooks import RemovableHandle
 
+from sleuth.adapters.listening.recorder import Note
 from sleuth.adapters.torch.architecture import ACTIVATIONS, family_of
 from sleuth.adapters.torch.compat import PRIVATE
-from sleuth.adapters.torch.watching.ear import Loop, Note, Recorder
+from sleuth.adapters.torch.watching.loop import Loop, LoopRecorder
 from sleuth.adapters.torch.watching.unit_notes import UnitNotes
 
 # Where these say zero their slope is zero as well.
@@ -20,7 +21,7 @@ FIRST = 64
 PATIENCE = 6
 
 
-class Firing(Recorder):
+class Firing(LoopRecorder):
     def __init__(self, loop: Loop) -> None:
         super().__init__(loop)
         leaves = [(path, module) for path, module in loop.model.named_modules() if path and not module._modules]
@@ -31,6 +32,7 @@ class Firing(Recorder):
         self._units = UnitNotes(loop.model)
         self._next = FIRST
         self._hook: RemovableHandle | None = None
+        self._failure: Exception | None = None
 
     def forward(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         if self.loop.steps < self._next or not self._paths or not torch.is_grad_enabled():
@@ -49,14 +51,17 @@ class Firing(Recorder):
             return
         try:
             self._units.note(module, path, output)
-        except Exception:
-            self._paths = {}
+        except Exception as error:
+            self._paths, self._failure = {}, error
 
     def output(self, output: Any) -> None:
         if self._hook is not None:
             self._stop()
 
     def take(self) -> Sequence[Note]:
+        if self._failure is not None:  # here it switches this recorder off, and is named
+            self._stop()
+            raise self._failure
         step = self.loop.steps
         if step < self._next:
             return ()

@@ -12,9 +12,10 @@ from typing import Any
 import torch
 
 from sleuth.adapters.common.first_batches import MOST_BATCHES, FirstBatches
+from sleuth.adapters.listening.recorder import Note
 from sleuth.adapters.torch.loss_calls import bind_arguments
 from sleuth.adapters.torch.pass_listener import is_tensor
-from sleuth.adapters.torch.watching.ear import Loop, Note, Recorder
+from sleuth.adapters.torch.watching.loop import Loop, LoopRecorder
 from sleuth.adapters.torch.watching.recorders.losses import Trail, sampled
 from sleuth.core.observation import ArrayFacts, Batch, Split
 from sleuth.core.reading.batch_facts import contents, describe_batch
@@ -37,7 +38,7 @@ class Draft:
     wanted_shape: tuple[int, ...] = ()
 
 
-class Batches(Recorder):
+class Batches(LoopRecorder):
     def __init__(self, loop: Loop) -> None:
         super().__init__(loop)
         self._trail: Trail[torch.Tensor] = Trail()

@@ -12,16 +12,16 @@ import torch
 from torch import distributed
 
 from sleuth.adapters.torch.watching.batch_sources import COPIES, Source, Sources
-from sleuth.adapters.torch.watching.ear import Loop, Recorder
 from sleuth.adapters.torch.watching.first_loss import FirstBatch
 from sleuth.adapters.torch.watching.initial_weights import weights_of
 from sleuth.adapters.torch.watching.joint_models import Several
+from sleuth.adapters.torch.watching.loop import Loop, LoopRecorder
 from sleuth.adapters.torch.watching.loss_tape import TapeLoss, tape_loss
 from sleuth.adapters.torch.watching.optimiser_recipe import Recipe, recipe_of
 from sleuth.adapters.torch.watching.recomputed_loss import LossAgain, loss_again, target_of
 from sleuth.adapters.torch.watching.recorders.asked_inputs import Asking
 from sleuth.adapters.torch.watching.recorders.scenes import Scenes
-from sleuth.adapters.torch.watching.reservoir import Reservoir, inputs_of, parts_of, rows_of
+from sleuth.adapters.torch.watching.reservoir import HostReservoir, inputs_of, parts_of, rows_of
 from sleuth.adapters.torch.watching.sample_indices import tensors_of
 from sleuth.adapters.torch.watching.step_memory import Forward, Memory
 from sleuth.core.contract.kept import Group, Passed
@@ -39,13 +39,13 @@ class Draft(NamedTuple):
     source: Source
 
 
-class KeptBatches(Recorder):
+class KeptBatches(LoopRecorder):
     def __init__(self, loop: Loop, scenes: Scenes) -> None:
         super().__init__(loop)
         self._scenes = scenes
         self._sources = Sources()
         self._asking = Asking(self._sources)
-        self.train = Reservoir(MOST_BYTES)
+        self.train = HostReservoir(MOST_BYTES)
         self.loss_again: LossAgain | TapeLoss | None = None
         self.never_again = ""  # why the loss cannot be called again
         self._takes_beside = False  # the target is what the loader gives, not what the loss function is given in the end
@@ -121,7 +121,7 @@ class KeptBatches(Recorder):
             return
         positions = None if draft.positions is None else draft.positions[: rows_of(parts)]
         self.train.note_devices((inputs, draft.target))
-        self.train.put(place, Passed(self.loop.steps, parts, draft.source.epoch, positions))
+        self.train.keep(place, Passed(self.loop.steps, parts, draft.source.epoch, positions))
         if place == 0:
             self.first = FirstBatch.of(draft.forward, self.loop.loss, self.loop.model)
             self.first_is_whole = rows_of(parts) == draft.forward.size

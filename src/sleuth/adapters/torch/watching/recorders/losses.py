@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar
 import torch
 from torch import nn
 
+from sleuth.adapters.listening.recorder import Note
 from sleuth.adapters.torch.arrays import array_facts
 from sleuth.adapters.torch.axis_sums import axis_sums, exp_sums
 from sleuth.adapters.torch.loss_calls import FAMILIES, ROLES, SYMMETRIC, bind_arguments, known_call
@@ -19,8 +20,8 @@ from sleuth.adapters.torch.place import is_users
 from sleuth.adapters.torch.watching import patches
 from sleuth.adapters.torch.watching.call_places import users_line
 from sleuth.adapters.torch.watching.created_at import made_at
-from sleuth.adapters.torch.watching.ear import Loop, Note, Recorder
 from sleuth.adapters.torch.watching.graphs import found_behind, maker_of, number_of
+from sleuth.adapters.torch.watching.loop import Loop, LoopRecorder
 from sleuth.adapters.torch.watching.origin.learning import line_behind
 from sleuth.core.location import Location
 from sleuth.core.observation import Absent, Argument, LossCall
@@ -77,7 +78,7 @@ class Heard:
     place: tuple[str, Location | None]
 
 
-class Losses(Recorder):
+class Losses(LoopRecorder):
     def __init__(self, loop: Loop) -> None:
         super().__init__(loop)
         self._trail: Trail[Heard] = Trail()

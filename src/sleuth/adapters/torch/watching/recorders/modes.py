@@ -7,17 +7,18 @@ from typing import Any
 import torch
 from torch import nn
 
+from sleuth.adapters.listening.recorder import Note
 from sleuth.adapters.torch.architecture import family_of
 from sleuth.adapters.torch.source_lines import flag_line
-from sleuth.adapters.torch.watching.ear import Loop, Note, Recorder
 from sleuth.adapters.torch.watching.joint_models import Several
+from sleuth.adapters.torch.watching.loop import Loop, LoopRecorder
 from sleuth.core.observation import Modes
 
 # A loop that changes modes all the time says nothing new any more.
 MOST_TOLD = 256
 
 
-class LayerModes(Recorder):
+class LayerModes(LoopRecorder):
     def __init__(self, loop: Loop) -> None:
         super().__init__(loop)
         self._layers = list(_layers(loop.model))

@@ -8,9 +8,10 @@ from typing import Any
 import torch
 from torch import nn
 
+from sleuth.adapters.listening.recorder import Note
 from sleuth.adapters.torch.watching.call_places import calling_frame
-from sleuth.adapters.torch.watching.ear import Loop, Note, Recorder
 from sleuth.adapters.torch.watching.finding_models import model_of, name_of, stepped_by
+from sleuth.adapters.torch.watching.loop import Loop, LoopRecorder
 from sleuth.adapters.torch.watching.manual_updates import leaves_of
 from sleuth.core.observation import Bystander
 
@@ -19,7 +20,7 @@ FIRST_STEP = 8
 STEPS = 8
 
 
-class Bystanders(Recorder):
+class OrphanModels(LoopRecorder):
     def __init__(self, loop: Loop) -> None:
         super().__init__(loop)
         self._twins: tuple[int, ...] = ()

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import torch
 
+from sleuth.adapters.listening.recorder import Note
 from sleuth.adapters.torch.arrays import to_numpy
 from sleuth.adapters.torch.loss_calls import bind_arguments
 from sleuth.adapters.torch.pass_listener import is_tensor
 from sleuth.adapters.torch.watching.call_places import users_line
-from sleuth.adapters.torch.watching.ear import Loop, Note, Recorder
+from sleuth.adapters.torch.watching.loop import Loop, LoopRecorder
 from sleuth.adapters.torch.watching.recorders.losses import Trail
 from sleuth.core.location import Location
 from sleuth.core.observation import Predictions, Split
@@ -83,7 +84,7 @@ class Tally:
             yield Predictions(step, split, self.outputs, _counts(self.named), _counts(self.wanted), self.right, location)
 
 
-class Predicted(Recorder):
+class Predicted(LoopRecorder):
     def __init__(self, loop: Loop) -> None:
         super().__init__(loop)
         self._trail: Trail[tuple[Answers, Location | None]] = Trail()

@@ -9,9 +9,10 @@ from typing import Any
 
 import torch
 
+from sleuth.adapters.listening.recorder import Note
 from sleuth.adapters.torch.arrays import to_numpy
 from sleuth.adapters.torch.pass_listener import is_tensor
-from sleuth.adapters.torch.watching.ear import Loop, Note, Recorder
+from sleuth.adapters.torch.watching.loop import Loop, LoopRecorder
 from sleuth.core.observation import Recurrence
 from sleuth.core.runtime.tree import leaves
 
@@ -25,7 +26,7 @@ MOST_KNOWN = 100_000
 MOST_CALLS = 4096
 
 
-class Recurrences(Recorder):
+class Recurrences(LoopRecorder):
     def __init__(self, loop: Loop) -> None:
         super().__init__(loop)
         self._next = 0

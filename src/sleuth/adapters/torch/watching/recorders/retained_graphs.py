@@ -15,10 +15,11 @@ from typing import Any, NamedTuple
 import torch
 from torch._C._autograd import _get_sequence_nr
 
+from sleuth.adapters.listening.recorder import Note
 from sleuth.adapters.torch.place import is_users
 from sleuth.adapters.torch.watching.call_places import calling_frame, users_line
-from sleuth.adapters.torch.watching.ear import Loop, Note, Recorder
 from sleuth.adapters.torch.watching.graph_reach import Crossing, crossings, deep, reach
+from sleuth.adapters.torch.watching.loop import Loop, LoopRecorder
 from sleuth.adapters.torch.watching.memory_holders import carried, holder_of_graphs, passed_on
 from sleuth.core.location import Location, locate
 from sleuth.core.observation import Holder, Retention
@@ -60,7 +61,7 @@ class Span(NamedTuple):
     after: int
 
 
-class Graphs(Recorder):
+class Graphs(LoopRecorder):
     def __init__(self, loop: Loop) -> None:
         super().__init__(loop)
         self._key = f"sleuth {id(self)}"  # two watches must not take each other's marks away

@@ -8,9 +8,10 @@ from weakref import ReferenceType, ref
 
 import torch
 
+from sleuth.adapters.listening.steps import not_finite_loss
 from sleuth.adapters.torch.watching.assertions import Assertions
-from sleuth.adapters.torch.watching.ear import Loop, Recorder
 from sleuth.adapters.torch.watching.joint_models import Several
+from sleuth.adapters.torch.watching.loop import Loop, LoopRecorder
 from sleuth.adapters.torch.watching.loss_expression import Born, birth
 from sleuth.adapters.torch.watching.nonfinite_check import Bad, Tripwire
 from sleuth.adapters.torch.watching.origin.learning import Learner
@@ -23,11 +24,12 @@ from sleuth.adapters.torch.watching.step_memory import NOTHING, Memory
 from sleuth.core.contract.guard import Act, Alarm, Draft
 from sleuth.core.finding import Finding
 from sleuth.core.observation import NotFinite, Observation, Suspect
+from sleuth.core.observation.calls import CallKind
 
 LOSS, GRADIENT = "loss-not-finite", "gradient-not-finite"
 
 
-class Scenes(Recorder):
+class Scenes(LoopRecorder):
     def __init__(self, loop: Loop) -> None:
         super().__init__(loop)
         self._guard = loop.guard
@@ -95,7 +97,7 @@ class Scenes(Recorder):
         return self._memory if self._memory.forwards else self._latest
 
     def recall(self, memory: Memory) -> None:
-        """What was kept of a step that was only half listened to."""
+        """What was kept of a step that the light listener heard."""
         loss = None if memory.latest is None else memory.latest()
         if loss is not None:
             memory.backward(loss)
@@ -141,10 +143,14 @@ class Scenes(Recorder):
         if self.loop.inside_step:  # of an optimiser with a closure: it writes as soon as we return
             self._look(self.loop.stepping)
 
+    @property
+    def told_loss(self) -> bool:
+        return LOSS in self._told
+
     def trips(self, number: int) -> bool:
         """Is there a gradient that is not finite, or somebody who wants a scene of this step?"""
         wire = self._wires.get(number)
-        return wire is None or bool(self._guard.asked) or wire.look() is not None
+        return wire is None or bool(self._guard.asked) or wire.look(looking=self.loop.looking) is not None
 
     def before_step(self, number: int) -> None:
         if not self.loop.inside_closure:
@@ -171,7 +177,7 @@ class Scenes(Recorder):
         wire = self._wires.get(number)
         if wire is None:
             wire = self._wires[number] = Tripwire(self.loop.optimisers[number], self._guard.every_gradient)
-        bad = wire.look()
+        bad = wire.look(looking=self.loop.looking)
         # An optimiser of the fused kind is handed the scaler's verdict, and skips the step by itself.
         if bad is None or getattr(self.loop.optimisers[number], "found_inf", None) is not None:
             return
@@ -185,7 +191,8 @@ class Scenes(Recorder):
     def _loss_alarm(self) -> None:
         assert self._bad is not None
         (memory, value, born), self._bad = self._bad, None
-        seen = NotFinite(self.loop.steps, "loss", nans=int(math.isnan(value)), infs=int(math.isinf(value)))
+        seen = not_finite_loss(self.loop.steps, value)
+        assert seen is not None
         known = self._known(memory, value)
         found = inquire(self.loop.model, memory, self.loop.steps, born, self._others(memory), False, known)
         self._alarm(LOSS, f"the loss is {value}", memory, (seen,), found, value)
@@ -279,7 +286,7 @@ class Scenes(Recorder):
         return Known(
             self._learner.tapes,
             loss,
-            lines.get("forward") or lines.get("forward-in-eval"),
+            lines.get(CallKind.FORWARD) or lines.get(CallKind.FORWARD_IN_EVAL),
             None if iterator is None else iterator._num_yielded - 1,
             median([row["seconds"] for row in self.loop.recent_steps()] or [0.0]),
             None if self._went is None else self._went(),

@@ -7,15 +7,16 @@ import functools
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
 
+from sleuth.adapters.listening.patches import Function, Patch, tell
+from sleuth.adapters.listening.recorder import Note
 from sleuth.adapters.torch.watching.call_places import users_line
-from sleuth.adapters.torch.watching.ear import Loop, Note, Recorder
-from sleuth.adapters.torch.watching.patches import Tap
+from sleuth.adapters.torch.watching.loop import Loop, LoopRecorder
 from sleuth.core.location import Location
 from sleuth.core.observation import Absent, Synchronisation
 
@@ -31,10 +32,10 @@ ON_THE_CPU = "the model computes on the CPU, where no call has to wait for a dev
 OURS = str(Path(__file__).parents[4])
 
 
-class Synchronisations(Recorder):
-    """All ears of the process share the taps."""
+class Synchronisations(LoopRecorder):
+    """All watches of the process share the patches."""
 
-    _taps: ClassVar[list[Tap]] = []
+    _patches: ClassVar[list[Patch]] = []
     _counting: ClassVar[list["Synchronisations"]] = []
 
     def __init__(self, loop: Loop) -> None:
@@ -44,6 +45,7 @@ class Synchronisations(Recorder):
         self._known: dict[tuple[int, int], Location | None] = {}
         self._thread = threading.get_ident()
         self._open = False
+        self._failure: Exception | None = None
         self._wanted = any(self.is_far(p) for p in loop.model.parameters())
         self._notes: list[Note] = [] if self._wanted else [Absent(Synchronisation, ON_THE_CPU)]
 
@@ -55,7 +57,9 @@ class Synchronisations(Recorder):
         if self._wanted and not self._open:
             self._open = True
             if not self._counting:
-                self._taps.extend(Tap(torch.Tensor, name, functools.partial(_tap, said)) for name, said in WAITING.items())
+                self._patches.extend(
+                    Patch(torch.Tensor, name, functools.partial(_waiting, said)) for name, said in WAITING.items()
+                )
             self._counting.append(self)
 
     def heard(self, said: str, tensor: torch.Tensor, frame: Any) -> None:
@@ -67,7 +71,16 @@ class Synchronisations(Recorder):
         if place not in self._known:
             self._known[place] = users_line(frame)
 
+    def give_up(self, error: Exception) -> None:
+        self._failure = error
+
+    def speak_up(self) -> None:
+        """Nothing here is anybody's alarm."""
+
     def after_step(self, number: int) -> None:
+        if self._failure is not None:  # here it switches this recorder off, and is named
+            self.close()
+            raise self._failure
         if self._open:
             most = max(self._lines, key=self._lines.__getitem__) if self._lines else None
             location = None if most is None else self._known[most]
@@ -87,15 +100,14 @@ class Synchronisations(Recorder):
         if self._open:
             self._open = False
             self._counting.remove(self)
-            while self._taps and not self._counting:
-                self._taps.pop().remove()
+            while self._patches and not self._counting:
+                self._patches.pop().remove()
 
 
-def _tap(said: str, original: Callable[..., Any]) -> Callable[..., Any]:
+def _waiting(said: str, original: Function) -> Function:
     def call(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
         if not torch.compiler.is_compiling():
-            for ear in Synchronisations._counting:
-                ear.heard(said, tensor, sys._getframe(1))
+            tell(Synchronisations._counting, "heard", said, tensor, sys._getframe(1))
         return original(tensor, *args, **kwargs)
 
     return call

@@ -12,10 +12,11 @@ from typing import Any
 import torch
 from torch.utils.data import RandomSampler, SequentialSampler
 
+from sleuth.adapters.listening.recorder import Note
 from sleuth.adapters.torch.loss_calls import bind_arguments, scalar
 from sleuth.adapters.torch.pass_listener import is_tensor
 from sleuth.adapters.torch.watching.call_places import users_line
-from sleuth.adapters.torch.watching.ear import Loop, Note, Recorder
+from sleuth.adapters.torch.watching.loop import Loop, LoopRecorder
 from sleuth.adapters.torch.watching.recorders.losses import Trail
 from sleuth.adapters.torch.watching.recorders.predictions import Answers, Tally, answers_of
 from sleuth.core.location import Location
@@ -73,7 +74,7 @@ class Sums:
         yield from found
 
 
-class Validation(Recorder):
+class Validation(LoopRecorder):
     def __init__(self, loop: Loop) -> None:
         super().__init__(loop)
         self._trail: Trail[tuple[Kind, torch.Tensor]] = Trail()

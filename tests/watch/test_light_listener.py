@@ -1,4 +1,4 @@
-"""Between the steps that are heard in full a watch only dozes: what must not be missed is not missed."""
+"""Between the steps that are heard in full the light listener hears: what must not be missed is not missed."""
 
 import math
 from collections.abc import Callable
@@ -54,7 +54,7 @@ def test_the_loss_and_the_rate_of_every_step_are_recorded() -> None:
     steps = steps_of(w)
     assert [s.loss for s in steps] == losses
     assert [s.lr for s in steps] == rates
-    assert 64 < len(heard(steps)) < STEPS / 2, "it dozed"
+    assert 64 < len(heard(steps)) < STEPS / 2, "the light listener heard the rest"
 
 
 def test_what_is_asked_for_does_not_depend_on_the_time() -> None:

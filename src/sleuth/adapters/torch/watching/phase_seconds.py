@@ -9,12 +9,11 @@ from collections.abc import Mapping
 import torch
 from torch import nn
 
+from sleuth.adapters.listening.steps import NOTHING
 from sleuth.adapters.torch.watching import patches
 
-NOTHING: Mapping[str, float] = {}
 
-
-class Stopwatch:
+class PhaseSeconds:
     def __init__(self, model: nn.Module) -> None:
         self._runs = all(p.device.type == "cpu" for p in model.parameters())
         self._seconds: dict[str, float] = {}

@@ -1,4 +1,4 @@
-"""What is heard in a loop beside its steps: losses, classes, validation, batches, accumulated parts."""
+"""What is recorded of a loop beside its steps: losses, classes, validation, batches, accumulated parts."""
 
 import copy
 
