@@ -1,5 +1,7 @@
 """MLX arrays in and out. MLX is lazy: whoever asks for values has them computed first, many at once."""
 
+import io
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -9,6 +11,8 @@ import numpy as np
 from sleuth import kernel
 from sleuth.core.runtime.tree import leaves, map_arrays
 from sleuth.core.subject import Parts
+
+FILLING = {"Full", "Broadcast", "AsType"}
 
 
 def is_array(thing: Any) -> bool:
@@ -65,6 +69,23 @@ def _is_computed(array: mx.array) -> bool:
     except (ValueError, RuntimeError):
         return False
     return True
+
+
+def drawn(array: mx.array) -> str:
+    """MLX does not say whether an array is computed, but the graph that it draws of one ends where values are."""
+    picture = io.StringIO()
+    mx.export_to_dot(picture, array)
+    return picture.getvalue()
+
+
+def has_values(array: mx.array) -> bool:
+    """Is it computed already? Nothing is computed for the answer."""
+    return "->" not in drawn(array)
+
+
+def is_made_of_nothing(array: mx.array) -> bool:
+    """Zeros that MLX fills in where there is no way from the loss: nothing else stands in the graph."""
+    return set(re.findall(r'label ="(\w+)", shape=rectangle', drawn(array))) <= FILLING
 
 
 def native(batch: Parts, *, wide: bool = False) -> Parts:

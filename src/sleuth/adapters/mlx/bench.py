@@ -111,7 +111,7 @@ class MlxBench(Bench):
             yield failure
 
     def _loss_calls(self, hearing: Hearing, value: Any, batch: Parts) -> Iterator[Observation]:
-        heard = list(heard_calls(hearing, value, computed(hearing.made)))
+        heard = list(heard_calls(hearing.losses, value, computed(hearing.made)))
         if heard:
             yield from heard
             return

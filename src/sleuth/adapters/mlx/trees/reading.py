@@ -13,6 +13,7 @@ from sleuth.adapters.mlx.arrays import first_array
 from sleuth.adapters.mlx.trees.roles import Roles, roles_of
 from sleuth.adapters.mlx.trees.tree import named, tree_of
 from sleuth.adapters.mlx.watching.batches import arrays_by_path
+from sleuth.adapters.mlx.watching.listeners import attempt
 from sleuth.adapters.mlx.watching.tape import Tape
 
 
@@ -35,18 +36,22 @@ class Reading:
 
         @wraps(fun)
         def read(*args: Any, **kwargs: Any) -> Any:
-            self._given = {id(array): path for path, array in arrays_by_path((args, kwargs))}
-            self._value = None
+            attempt(self._begins, args, kwargs)
             try:
                 result = fun(*args, **kwargs)
-                if self._value is not None:
-                    found = [path for path, array in arrays_by_path(result) if array is self._value]
-                    self.loss = found[0] if found else None
+                attempt(self._returned, result)
                 return result
             finally:
                 self._given, self._value = {}, None
 
         return read
+
+    def _begins(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self._given, self._value = {id(array): path for path, array in arrays_by_path((args, kwargs))}, None
+
+    def _returned(self, result: Any) -> None:
+        if self._value is not None:
+            self.loss = next((path for path, array in arrays_by_path(result) if array is self._value), None)
 
     def call(self, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Of a model, while MLX reads: outside of a gradient it is only asked."""
@@ -56,18 +61,27 @@ class Reading:
 
     def gradient(self, taken: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Takes it, and reads what it is taken of."""
-        weights = taken.learned(args)
-        paths = {name: self._given.get(id(array), "") for name, array in named(weights).items()}
-        if self._value is not None or not all(paths.values()) or tree_of(weights) is None:
-            return taken.plain(*args, **kwargs)
-        outside = {path: self._given.get(id(array)) for path, array in arrays_by_path((taken.fed(args), kwargs))}
         tape = Tape(None)
+        try:
+            weights = taken.learned(args)
+            paths = {name: self._given.get(id(array), "") for name, array in named(weights).items()}
+            is_wanted = self._value is None and all(paths.values()) and tree_of(weights) is not None
+        except Exception:  # of ours: then it is not read
+            is_wanted = False
+        if not is_wanted:
+            return taken.plain(*args, **kwargs)
         with tape.listening(), taken.entering(tape.begin):
             result = taken.plain(*args, **kwargs)
-        self.weights, self.code, self._value = paths, taken.code, first_array(result[0])
+        attempt(self._learn, tape, taken, paths, args, kwargs, result[0])
+        return result
+
+    def _learn(
+        self, tape: Tape, taken: Any, paths: dict[str, str], args: tuple[Any, ...], kwargs: dict[str, Any], value: Any
+    ) -> None:
+        outside = {path: self._given.get(id(array)) for path, array in arrays_by_path((taken.fed(args), kwargs))}
+        self.weights, self.code, self._value = paths, taken.code, first_array(value)
         self.tape, self.own_roles = tape, roles_of(tape)
         self.roles = _renamed(self.own_roles, outside)
-        return result
 
 
 def _renamed(roles: Roles | None, outside: dict[str, str | None]) -> Roles | None:
