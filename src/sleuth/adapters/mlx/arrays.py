@@ -118,3 +118,13 @@ def first_array(tree: Any) -> mx.array | None:
 
 def arrays_in(tree: Any) -> list[mx.array]:
     return [array for _, array in leaves(tree, is_array)]
+
+
+class NotOneNumber(ValueError):
+    """A loss that cannot be differentiated."""
+
+
+def require_scalar(loss: Any) -> None:
+    if not is_array(loss) or loss.size != 1:
+        got = f"an array of shape {tuple(loss.shape)}" if is_array(loss) else f"a {type(loss).__name__}"
+        raise NotOneNumber(f"the loss is not one number but {got}; average it: loss.mean(), or reduction='mean'")

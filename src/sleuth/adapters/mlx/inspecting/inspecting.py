@@ -46,7 +46,7 @@ class MlxInspects(Inspects, Routes, Shows, Credits, Attends):
         return passage(model, inputs, timed=time, as_is=as_is)
 
     def route(self, model: Any, inputs: Any) -> Route:
-        from sleuth.adapters.mlx.inspecting.operation_graph import route
+        from sleuth.adapters.mlx.inspecting.forward_pass import route
 
         return route(model, inputs)
 

@@ -7,7 +7,7 @@ import mlx.nn as nn
 from mlx.optimizers import Optimizer
 
 from sleuth.adapters.listening.patches import tell
-from sleuth.adapters.mlx.trees.reading import Reading
+from sleuth.adapters.mlx.trees.roles import Reading
 from sleuth.adapters.mlx.watching.listeners import COMPILING, LISTENERS
 from sleuth.adapters.mlx.watching.tape import Tape
 

@@ -4,7 +4,7 @@ import sys
 
 from sleuth.adapters.common.user_variables import Variable
 from sleuth.adapters.mlx.watching.memory_holders import holder_of, operations_behind
-from sleuth.adapters.mlx.watching.recorder import MlxRecorder
+from sleuth.adapters.mlx.watching.recorder import NotingRecorder
 from sleuth.core.observation import Retention
 
 # Searched for at so many steps, half as many later, and at each doubling: to draw what is dragged along takes longer the longer
@@ -21,8 +21,9 @@ ENOUGH = 3
 LEAST_GROWTH = 0.5
 
 
-class GrowingGraphs(MlxRecorder):
+class GrowingGraphs(NotingRecorder):
     def __init__(self) -> None:
+        super().__init__()
         self._taken = 0  # steps
         self._next = FIRST - APART
         self._before: dict[str, int] | None = None  # at the first search of two
@@ -30,7 +31,6 @@ class GrowingGraphs(MlxRecorder):
         self._searched = 0  # when that was
         self._found = 0
         self._growths: dict[str, int] = {}
-        self._told: list[Retention] = []
 
     def after_step(self, number: int) -> None:
         self._taken += 1
@@ -40,11 +40,7 @@ class GrowingGraphs(MlxRecorder):
         if self._before is None:
             self._before, self._next = {name: count for name, (count, _) in behind.items()}, self._taken + APART
             return
-        self._told.append(self._compared(behind, self._before))
-
-    def take(self) -> list[Retention]:
-        found, self._told = self._told, []
-        return found
+        self.notes.append(self._compared(behind, self._before))
 
     def _compared(self, behind: dict[str, tuple[int, Variable]], before: dict[str, int]) -> Retention:
         taken, growing = self._taken, {}

@@ -17,8 +17,8 @@ from mlx.optimizers import Optimizer
 from sleuth.adapters.common.process_memory import ProcessMemory
 from sleuth.adapters.common.user_variables import CONTAINERS, Variable, adding_line, variables
 from sleuth.adapters.mlx.arrays import drawn, has_values
-from sleuth.adapters.mlx.watching.recorder import MlxRecorder
-from sleuth.core.observation import Holder, Observation
+from sleuth.adapters.mlx.watching.recorder import NotingRecorder
+from sleuth.core.observation import Holder
 
 SEARCH_SECONDS = 0.01
 # Of a long container so many entries are looked at, at its beginning: the oldest.
@@ -33,23 +33,19 @@ class Entry:
     bytes: int
 
 
-class MemoryRecorder(MlxRecorder):
+class MemoryRecorder(NotingRecorder):
     """Passes over the data are not known: MLX has no loader of its own that could be listened to."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._memory = ProcessMemory(inventory, grown_since)
         self._taken = 0  # steps
-        self._found: list[Observation] = []
 
     def after_step(self, number: int) -> None:
         found = self._memory.after_step(self._taken)
         self._taken += 1
         if found is not None:
-            self._found.append(found)
-
-    def take(self) -> list[Observation]:
-        found, self._found = self._found, []
-        return found
+            self.notes.append(found)
 
 
 def inventory(frame: FrameType | None) -> dict[str, Entry]:

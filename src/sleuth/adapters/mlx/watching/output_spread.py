@@ -15,7 +15,7 @@ from mlx.optimizers import Optimizer
 from sleuth.adapters.mlx.arrays import arrays_in, values
 from sleuth.adapters.mlx.watching.full_look import Look
 from sleuth.adapters.mlx.watching.look_copy import LookCopy
-from sleuth.adapters.mlx.watching.recorder import MlxRecorder
+from sleuth.adapters.mlx.watching.recorder import NotingRecorder
 from sleuth.core.location import Location
 from sleuth.core.trial import OutputSpread
 
@@ -32,13 +32,13 @@ class Spread:
     size: float
 
 
-class SeenSpread(MlxRecorder):
+class SeenSpread(NotingRecorder):
     def __init__(self, loss_line: Callable[[], Location | None]) -> None:
+        super().__init__()
         self._loss_line = loss_line
         self._seen: list[Spread] = []
         self._steps = 0
         self._fits = True
-        self._told: list[OutputSpread] = []
 
     def looked(self, look: Look, copy: LookCopy) -> None:
         answers = [values(a) for hearing in look.hearings for output in hearing.outputs for a in arrays_in(output)]
@@ -64,11 +64,7 @@ class SeenSpread(MlxRecorder):
             steps=self._steps,
             location=self._loss_line(),
         )
-        self._told.append(told)
-
-    def take(self) -> list[OutputSpread]:
-        found, self._told = self._told, []
-        return found
+        self.notes.append(told)
 
 
 def _is_code(answer: Any) -> bool:

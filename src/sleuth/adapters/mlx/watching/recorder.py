@@ -12,6 +12,7 @@ from sleuth.adapters.mlx.watching.compiled import Compiled
 from sleuth.adapters.mlx.watching.differentiated import Differentiated
 from sleuth.adapters.mlx.watching.full_look import Look
 from sleuth.adapters.mlx.watching.look_copy import LookCopy
+from sleuth.core.observation import Observation
 
 
 class Gradient(NamedTuple):
@@ -52,3 +53,14 @@ class MlxRecorder(Recorder):
 
     def ended(self, model: nn.Module, optimiser: Optimizer | None) -> None:
         """The training is over; what is to be said at last is taken afterwards."""
+
+
+class NotingRecorder(MlxRecorder):
+    """Keeps its observations until the step is over."""
+
+    def __init__(self) -> None:
+        self.notes: list[Observation] = []
+
+    def take(self) -> list[Observation]:
+        found, self.notes = self.notes, []
+        return found

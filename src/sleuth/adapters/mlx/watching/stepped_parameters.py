@@ -15,22 +15,21 @@ from sleuth.adapters.mlx.model_parts import modules
 from sleuth.adapters.mlx.watching.array_names import weights
 from sleuth.adapters.mlx.watching.full_look import Look
 from sleuth.adapters.mlx.watching.look_copy import LookCopy
-from sleuth.adapters.mlx.watching.recorder import MlxRecorder
-from sleuth.core.observation import Architecture
+from sleuth.adapters.mlx.watching.recorder import NotingRecorder
 from sleuth.core.subject import Subject
 
 # Fewer may be a matter of turns: another part of the model at every second step.
 LEAST_LOOKS = 6
 
 
-class SteppedParameters(MlxRecorder):
+class SteppedParameters(NotingRecorder):
     def __init__(self, model: nn.Module) -> None:
+        super().__init__()
         self._parts = {id(module): path for path, module in modules(model)}
         self._names: set[str] = set()
         self._paths: set[str] = set()
         self._looks = 0
         self._first: Mapping[str, np.ndarray] | None = None
-        self._told: list[Architecture] = []
 
     def path_of(self, target: Any) -> str | None:
         """Of what a step is taken of, in the model; None: it is none of it."""
@@ -57,11 +56,7 @@ class SteppedParameters(MlxRecorder):
         if left_out:
             found = describe(Subject(model, None, optimizer=optimiser))
             marked = tuple(replace(p, optimised=False) if p.path in left_out else p for p in found.parameters)
-            self._told.append(replace(found, parameters=marked))
-
-    def take(self) -> list[Architecture]:
-        found, self._told = self._told, []
-        return found
+            self.notes.append(replace(found, parameters=marked))
 
     def _was_stepped(self, name: str) -> bool:
         return name in self._names or any(name.startswith(f"{path}.") for path in self._paths)

@@ -17,19 +17,20 @@ from sleuth.adapters.mlx.watching.full_look import Look
 from sleuth.adapters.mlx.watching.kept_training import Keeper
 from sleuth.adapters.mlx.watching.look_copy import LookCopy
 from sleuth.adapters.mlx.watching.recomputed_loss import last_line
-from sleuth.adapters.mlx.watching.recorder import Gradient, MlxRecorder
+from sleuth.adapters.mlx.watching.recorder import Gradient, NotingRecorder
 from sleuth.adapters.mlx.watching.seen_batches import SeenBatches
 from sleuth.adapters.mlx.watching.tape import Tape
 from sleuth.adapters.mlx.watching.validation_target import kind_of
 from sleuth.core.contract.kept import Kept
 from sleuth.core.location import Location
-from sleuth.core.observation import LossCall, Observation
+from sleuth.core.observation import LossCall
 from sleuth.core.runtime.place import is_users
 from sleuth.core.subject import Parts
 
 
-class TrainingData(MlxRecorder):
+class TrainingData(NotingRecorder):
     def __init__(self, *, keeps: bool) -> None:
+        super().__init__()
         self.kept: Kept | None = None  # after the end
         self.loss_line: Location | None = None  # that makes the loss of the first step
         self._keeps = keeps
@@ -39,7 +40,6 @@ class TrainingData(MlxRecorder):
         self._tape: Tape | None = None
         self._first: int | None = None  # the step that is on the tape, and whose weights are kept
         self._args: Any = None  # of its function
-        self._notes: list[Observation] = []
 
     def gradient_begins(self, gradient: Gradient) -> None:
         taken = gradient.taken
@@ -119,7 +119,7 @@ class TrainingData(MlxRecorder):
         self._asking.target_path = self._batches.target_path
         self._asking.kind = kind_of(self._batches.first_target(), _loop())
         call = self._own_loss(look, answers)
-        self._notes += [] if call is None else [call]
+        self.notes += [] if call is None else [call]
 
     def _own_loss(self, look: Look, answers: list[Any]) -> LossCall | None:
         """That is none of MLX's own: known by what it says to other outputs."""
@@ -139,10 +139,6 @@ class TrainingData(MlxRecorder):
         self._batches.settle()
         self._asking.settle()
 
-    def take(self) -> list[Observation]:
-        found, self._notes = self._notes, []
-        return found
-
     def take_batches(self) -> tuple[tuple[int, Parts], ...]:
         """Batches whose facts are to be told."""
         return tuple(self._batches.take_settled())
@@ -150,7 +146,7 @@ class TrainingData(MlxRecorder):
     def ended(self, model: nn.Module, optimiser: Optimizer | None) -> None:
         self._settle()
         self._validated(model)
-        self._notes += self._asking.validating.evaluations(settled(self._batches.reservoir))
+        self.notes += self._asking.validating.evaluations(settled(self._batches.reservoir))
         self._batches.close()
         keeper, self._keeper, self._tape = self._keeper, None, None
         self.kept = None if keeper is None else keeper.kept(model, self._batches, self._asking)

@@ -15,7 +15,7 @@ from sleuth.adapters.mlx.operations import Operations
 from sleuth.adapters.mlx.tracing import cuts_of
 from sleuth.adapters.mlx.watching.full_look import Look
 from sleuth.adapters.mlx.watching.look_copy import LookCopy
-from sleuth.adapters.mlx.watching.recorder import MlxRecorder
+from sleuth.adapters.mlx.watching.recorder import NotingRecorder
 from sleuth.core.contract.kept import Kept
 from sleuth.core.subject import call_model
 from sleuth.core.trial import Connection, Cut
@@ -26,15 +26,15 @@ LEAST_LOOKS = 4
 MOST_DRAWN = 16
 
 
-class UnreachedParameters(MlxRecorder):
+class UnreachedParameters(NotingRecorder):
     def __init__(self, kept: Callable[[], Kept | None] = lambda: None) -> None:
         """`kept`: where the step can be done again, the lines that cut the way are looked for."""
+        super().__init__()
         self._kept = kept
         self._suspects: set[str] | None = None  # None: nothing was seen yet
         self._asked = 0  # looks at which the suspects' graphs were drawn
         self._called: set[str] = set()
         self._parameters = 0
-        self._told: list[Connection] = []
 
     def gradients(self, raw: dict[str, mx.array]) -> None:
         """While they are uncomputed."""
@@ -57,11 +57,7 @@ class UnreachedParameters(MlxRecorder):
         parts = [(path, module) for path, module in modules(model) if path and family_of(module) != "container"]
         unused = [path for path, _ in parts if path not in self._called]
         order = [path for path in (e.path for e in parameters(model)) if path in self._suspects]
-        self._told.append(Connection(self._parameters, tuple(order), _cuts(self._kept(), order), tuple(unused)))
-
-    def take(self) -> list[Connection]:
-        found, self._told = self._told, []
-        return found
+        self.notes.append(Connection(self._parameters, tuple(order), _cuts(self._kept(), order), tuple(unused)))
 
 
 def _cuts(kept: Kept | None, order: list[str]) -> tuple[Cut, ...]:
