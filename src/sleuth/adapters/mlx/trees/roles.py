@@ -3,6 +3,7 @@ meets the weights themselves, a target only what was made of both. And the same 
 """
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any
@@ -87,29 +88,25 @@ class Reading:
         if paths and all(paths) and not kwargs:
             self.asked[id(model)] = paths
 
-    def gradient(self, taken: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Takes it, and reads what it is taken of."""
+    def gradient_begins(
+        self, taken: Any, args: tuple[Any, ...], kwargs: dict[str, Any], listening: ExitStack
+    ) -> Callable[[Any], None] | None:
+        """Writes down what it is taken of; what it returns is to be given the value."""
+        weights = taken.learned(args)
+        paths = {name: self._given.get(id(array), "") for name, array in named(weights).items()}
+        if self._value is not None or not all(paths.values()) or tree_of(weights) is None:
+            return None
         tape = Tape(None)
-        try:
-            weights = taken.learned(args)
-            paths = {name: self._given.get(id(array), "") for name, array in named(weights).items()}
-            is_wanted = self._value is None and all(paths.values()) and tree_of(weights) is not None
-        except Exception:  # of ours: then it is not read
-            is_wanted = False
-        if not is_wanted:
-            return taken.plain(*args, **kwargs)
-        with tape.listening(), taken.entering(tape.begin):
-            result = taken.plain(*args, **kwargs)
-        attempt(self._learn, tape, taken, paths, args, kwargs, result[0])
-        return result
+        listening.enter_context(tape.listening())
+        listening.enter_context(taken.entering(tape.begin))
 
-    def _learn(
-        self, tape: Tape, taken: Any, paths: dict[str, str], args: tuple[Any, ...], kwargs: dict[str, Any], value: Any
-    ) -> None:
-        outside = {path: self._given.get(id(array)) for path, array in arrays_by_path((taken.fed(args), kwargs))}
-        self.weights, self.code, self._value = paths, taken.code, first_array(value)
-        self.tape, self.own_roles = tape, roles_of(tape)
-        self.roles = _renamed(self.own_roles, outside)
+        def learn(value: Any) -> None:
+            outside = {path: self._given.get(id(array)) for path, array in arrays_by_path((taken.fed(args), kwargs))}
+            self.weights, self.code, self._value = paths, taken.code, first_array(value)
+            self.tape, self.own_roles = tape, roles_of(tape)
+            self.roles = _renamed(self.own_roles, outside)
+
+        return learn
 
 
 def _renamed(roles: Roles | None, outside: dict[str, str | None]) -> Roles | None:

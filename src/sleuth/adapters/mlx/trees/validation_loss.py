@@ -53,13 +53,15 @@ class Valuing:
         def call(*args: Any, **kwargs: Any) -> Any:
             output = plain(*args, **kwargs)
             frame = sys._getframe(1)
-            if frame.f_code is self._code and frame.f_lineno == self._line and not COMPILING and not is_taking():
+            if frame.f_code is self._code and frame.f_lineno == self._line and not COMPILING:
                 attempt(self._hear, frame, output)
             return output
 
         return call
 
     def _hear(self, frame: FrameType, output: Any) -> None:
+        if is_taking():
+            return
         names = self._code.co_varnames[: self._code.co_argcount]
         known = dict(arrays_by_path((tuple(frame.f_locals.get(name) for name in names), {})))
         inputs = tuple(known[path] for path in self._roles.inputs if path in known)

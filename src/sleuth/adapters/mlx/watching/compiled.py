@@ -8,14 +8,17 @@ from mlx.optimizers import Optimizer
 
 from sleuth.adapters.listening.patches import tell
 from sleuth.adapters.mlx.trees.roles import Reading
-from sleuth.adapters.mlx.watching.listeners import COMPILING, LISTENERS
+from sleuth.adapters.mlx.watching.listeners import COMPILING, LISTENERS, attempt
 from sleuth.adapters.mlx.watching.tape import Tape
 
 
 def patched_compile(plain: Callable[..., Any]) -> Callable[..., Any]:
     def compile_(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[..., Any]:
-        reading = Reading()
-        return Compiled(plain(reading.around(fun), *args, **kwargs), reading)
+        try:
+            reading = Reading()
+            return Compiled(plain(reading.around(fun), *args, **kwargs), reading)
+        except Exception:  # of ours, or of the user's: then MLX says it, too
+            return plain(fun, *args, **kwargs)
 
     return compile_
 
@@ -31,7 +34,6 @@ class Compiled:
         self.tape: Tape | None = None
         self.training = True  # the mode that its model was in when MLX last read it: what is compiled stays so
 
-    @property
     def trains(self) -> bool:
         return (self.model is not None and self.optimiser is not None) or (self.model is None and bool(self.reading.weights))
 
@@ -42,14 +44,14 @@ class Compiled:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not LISTENERS or COMPILING:
             return self.plain(*args, **kwargs)
-        if self.trains:
+        if attempt(self.trains):
             tell(LISTENERS, "hear_compiled_begin", self, args, kwargs)
         COMPILING.append(self)
         try:
             result = self.plain(*args, **kwargs)
         finally:
             COMPILING.pop()
-        if not self.trains:
+        if not attempt(self.trains):
             if self.reading.asked:
                 tell(LISTENERS, "hear_compiled_question", self, args, kwargs)
             return result

@@ -2,9 +2,9 @@
 
 import gc
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from types import CellType, FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import mlx.core as mx
 import mlx.nn as nn
@@ -14,6 +14,9 @@ from sleuth.adapters.mlx.trees.tree import code_of, named
 from sleuth.adapters.mlx.watching.batches import arrays_by_path
 from sleuth.adapters.mlx.watching.listeners import COMPILING, LISTENERS, attempt
 from sleuth.adapters.mlx.watching.tape import Tape
+
+if TYPE_CHECKING:
+    from sleuth.adapters.mlx.watching.compiled import Compiled
 
 _taking: "list[Differentiated]" = []
 
@@ -142,16 +145,25 @@ class Differentiated:
 
     def _read(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """MLX reads the function that it compiles: what the loss does is written down, once."""
-        step = COMPILING[-1]
+        with ExitStack() as listening:
+            learn = attempt(self._write_down, COMPILING[-1], args, kwargs, listening)
+            result = self.plain(*args, **kwargs)
+        if learn is not None:
+            attempt(learn, result[0])
+        return result
+
+    def _write_down(
+        self, step: "Compiled", args: tuple[Any, ...], kwargs: dict[str, Any], listening: ExitStack
+    ) -> Callable[[Any], None] | None:
+        """What it returns is to be given the value."""
         if self.model is None:
-            return step.reading.gradient(self, args, kwargs) if self._by else self.plain(*args, **kwargs)
+            return step.reading.gradient_begins(self, args, kwargs, listening) if self._by else None
         step.model = step.model or self.model
         step.training = bool(self.model.training)
-        if step.tape is not None:
-            return self.plain(*args, **kwargs)
-        step.tape = Tape(self.model)
-        with step.tape.listening():
-            return self.plain(*args, **kwargs)
+        if step.tape is None:
+            step.tape = Tape(self.model)
+            listening.enter_context(step.tape.listening())
+        return None
 
 
 def _cell_values(function: Any) -> dict[str, CellType]:

@@ -55,9 +55,9 @@ LISTENERS: list[Any] = []
 COMPILING: "list[Compiled]" = []
 
 
-def attempt(note: Callable[..., Any], *args: Any) -> None:
-    """Notes something that can be left out: an error of ours must not reach the user's call."""
+def attempt(note: Callable[..., Any], *args: Any) -> Any:
+    """Notes something that can be left out: an error of ours must not reach the user's call. None: it failed."""
     try:
-        note(*args)
+        return note(*args)
     except Exception:  # then nobody knows of it
-        return
+        return None
