@@ -11,7 +11,7 @@ import pytest
 from mlx.utils import tree_flatten, tree_map
 
 import sleuth
-from sleuth.adapters.mlx.watching import patches
+from sleuth.adapters.mlx.watching.listeners import LISTENERS
 from tests.material import digits
 
 X, Y = digits()
@@ -81,7 +81,7 @@ def watched(training: Training, steps: int = 120, **options: Any) -> sleuth.Repo
 def nothing_is_left_behind():
     plain = (mx.value_and_grad, mx.compile, mx.tanh, nn.relu, nn.losses.cross_entropy, nn.Linear.__call__, optim.Adam.update)
     yield
-    assert not patches.LISTENERS
+    assert not LISTENERS
     after = (mx.value_and_grad, mx.compile, mx.tanh, nn.relu, nn.losses.cross_entropy, nn.Linear.__call__, optim.Adam.update)
     assert all(one is other for one, other in zip(plain, after, strict=True))
 

@@ -62,12 +62,14 @@ class Recorders:
 
     EVENTS: ClassVar[tuple[str, ...]] = tuple(name for name in vars(Recorder) if not name.startswith("_"))
 
-    def __init__(self, recorders: Iterable[Recorder]) -> None:
+    def __init__(self, recorders: Iterable[Recorder], kind: type[Recorder] = Recorder) -> None:
+        """`kind`: of a framework whose recorders are told of more than those of others."""
         self.failed: list[str] = []  # recorders that were switched off, and why
-        self._methods: dict[str, list[tuple[Recorder, Callable[..., Any]]]] = {event: [] for event in self.EVENTS}
+        events = dict.fromkeys((*self.EVENTS, *(name for name in vars(kind) if not name.startswith("_"))))
+        self._methods: dict[str, list[tuple[Recorder, Callable[..., Any]]]] = {event: [] for event in events}
         for recorder in recorders:
-            for event in self.EVENTS:
-                if getattr(type(recorder), event) is not getattr(Recorder, event):
+            for event in events:
+                if getattr(type(recorder), event) is not getattr(kind, event):
                     self._methods[event].append((recorder, getattr(recorder, event)))
 
     def wants(self, event: str) -> bool:
@@ -91,7 +93,7 @@ class Recorders:
 
     def let_go(self) -> None:
         """The recorders may be collected, and what they know of the user's objects with them."""
-        self._methods = {event: [] for event in self.EVENTS}
+        self._methods = {event: [] for event in self._methods}
 
     def _switch_off(self, failed: Recorder, error: Exception) -> None:
         self._methods = {event: [m for m in methods if m[0] is not failed] for event, methods in self._methods.items()}

@@ -1,5 +1,7 @@
 """MLX arrays in and out. MLX is lazy: whoever asks for values has them computed first, many at once."""
 
+import io
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -9,6 +11,8 @@ import numpy as np
 from sleuth import kernel
 from sleuth.core.runtime.tree import leaves, map_arrays
 from sleuth.core.subject import Parts
+
+FILLING = {"Full", "Broadcast", "AsType"}
 
 
 def is_array(thing: Any) -> bool:
@@ -67,6 +71,23 @@ def _is_computed(array: mx.array) -> bool:
     return True
 
 
+def drawn(array: mx.array) -> str:
+    """MLX does not say whether an array is computed, but the graph that it draws of one ends where values are."""
+    picture = io.StringIO()
+    mx.export_to_dot(picture, array)
+    return picture.getvalue()
+
+
+def has_values(array: mx.array) -> bool:
+    """Is it computed already? Nothing is computed for the answer."""
+    return "->" not in drawn(array)
+
+
+def is_made_of_nothing(array: mx.array) -> bool:
+    """Zeros that MLX fills in where there is no way from the loss: nothing else stands in the graph."""
+    return set(re.findall(r'label ="(\w+)", shape=rectangle', drawn(array))) <= FILLING
+
+
 def native(batch: Parts, *, wide: bool = False) -> Parts:
     return Parts(*(as_mlx(part, wide=wide) for part in (batch.inputs, batch.target, batch.raw)))
 
@@ -97,3 +118,13 @@ def first_array(tree: Any) -> mx.array | None:
 
 def arrays_in(tree: Any) -> list[mx.array]:
     return [array for _, array in leaves(tree, is_array)]
+
+
+class NotOneNumber(ValueError):
+    """A loss that cannot be differentiated."""
+
+
+def require_scalar(loss: Any) -> None:
+    if not is_array(loss) or loss.size != 1:
+        got = f"an array of shape {tuple(loss.shape)}" if is_array(loss) else f"a {type(loss).__name__}"
+        raise NotOneNumber(f"the loss is not one number but {got}; average it: loss.mean(), or reduction='mean'")

@@ -13,7 +13,7 @@ from mlx.utils import tree_flatten, tree_unflatten
 
 from sleuth.adapters.mlx import parameter_reach, state
 from sleuth.adapters.mlx.activity import activity, computed
-from sleuth.adapters.mlx.arrays import arrays_in, as_mlx, converted, native
+from sleuth.adapters.mlx.arrays import NotOneNumber, arrays_in, as_mlx, converted, native, require_scalar
 from sleuth.adapters.mlx.bounds import guarded, require_in_range
 from sleuth.adapters.mlx.copying import copied
 from sleuth.adapters.mlx.describing import as_written, loss_name, rate_of
@@ -21,7 +21,6 @@ from sleuth.adapters.mlx.failure import explain
 from sleuth.adapters.mlx.loss_calls import failed_call, heard_calls, own_call
 from sleuth.adapters.mlx.model_parts import is_buffer, last_paths, modules, parameters
 from sleuth.adapters.mlx.pass_listener import Hearing
-from sleuth.adapters.mlx.scalar import NotOneNumber, require_scalar
 from sleuth.adapters.mlx.source_lines import function_line
 from sleuth.adapters.mlx.trees.tree import Tree
 from sleuth.core.contract.adapter import Bench, Gradients
@@ -111,7 +110,7 @@ class MlxBench(Bench):
             yield failure
 
     def _loss_calls(self, hearing: Hearing, value: Any, batch: Parts) -> Iterator[Observation]:
-        heard = list(heard_calls(hearing, value, computed(hearing.made)))
+        heard = list(heard_calls(hearing.losses, value, computed(hearing.made)))
         if heard:
             yield from heard
             return

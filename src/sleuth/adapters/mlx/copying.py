@@ -1,14 +1,19 @@
-"""A joint copy of what belongs together."""
+"""Copies: of what belongs together, and of a model to look at."""
 
 import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import mlx.core as mx
 import mlx.nn as nn
 
-from sleuth.adapters.mlx.arrays import arrays_in
+from sleuth.adapters.mlx import state
+from sleuth.adapters.mlx.arrays import arrays_in, as_mlx
+from sleuth.adapters.mlx.bounds import guarded
 from sleuth.adapters.mlx.created_at import hand_on
 from sleuth.adapters.mlx.model_parts import modules
+from sleuth.core.subject import call_model
 
 # Its name is not the same in every version.
 COMPILED = type(mx.compile(lambda: None))
@@ -27,3 +32,28 @@ def copied(*things: Any) -> Any:
         if isinstance(one, nn.Module):
             hand_on(one, other)
     return made
+
+
+@contextmanager
+def guest(model: nn.Module, *, as_is: bool = False) -> Iterator[nn.Module]:
+    """A copy of the user's model, in evaluation mode unless told otherwise; random states are put back. Where it cannot be copied
+    the original is looked at, and put back."""
+    try:
+        (visited,) = copied(model)
+    except Exception:  # it may hold what cannot be copied: locks, open files
+        visited = model
+    before = state.snapshot([module for _, module in modules(visited)], None)
+    try:
+        if not as_is:
+            visited.eval()
+        yield visited
+    finally:
+        state.restore(before)
+
+
+def call(model: nn.Module, inputs: Any) -> Any:
+    """One forward pass, computed."""
+    with guarded():
+        output = call_model(model, model.__call__, as_mlx(inputs))
+    mx.eval(arrays_in(output))
+    return output

@@ -15,9 +15,10 @@ import mlx.nn as nn
 from mlx import optimizers
 from mlx.optimizers import schedulers
 
+from sleuth.adapters.listening.patches import Patch
 from sleuth.adapters.mlx.model_parts import modules, parameters
-from sleuth.adapters.mlx.pass_listener import replaced
 from sleuth.adapters.mlx.user_line import users_line
+from sleuth.adapters.mlx.watching.listeners import attempt
 from sleuth.core.location import Location, locate
 from sleuth.core.runtime.place import is_users
 
@@ -33,16 +34,11 @@ _narrowed: dict[int, "tuple[weakref.ref[Any], Location | None]"] = {}
 NARROW = (mx.float16, mx.bfloat16)
 
 
-def listening() -> list[Callable[[], None]]:
-    """What ends it."""
-    undo = [
-        replaced(nn.Module, "__init__", _init(nn.Module.__init__)),
-        replaced(nn.Module, "train", _train(nn.Module.train)),
-        replaced(nn.Module, "apply", _apply(nn.Module.apply)),
-    ]
+def patches() -> list[Patch]:
+    found = [Patch(nn.Module, "__init__", _init), Patch(nn.Module, "train", _train), Patch(nn.Module, "apply", _apply)]
     for owner in (optimizers, schedulers):
-        undo += [replaced(owner, name, _schedule(getattr(owner, name))) for name in SCHEDULES if hasattr(owner, name)]
-    return undo
+        found += [Patch(owner, name, _schedule) for name in SCHEDULES if hasattr(owner, name)]
+    return found
 
 
 def line_of(thing: Any) -> Location | None:
@@ -68,7 +64,7 @@ def narrowing_line(model: nn.Module) -> Location | None:
 
 def note_made(thing: Any) -> None:
     """Just now: the user's line is the one that makes it."""
-    spot = _spot(sys._getframe(2), thing)
+    spot = _spot(sys._getframe(1), thing)
     if spot is not None:
         _note(thing, spot)
 
@@ -92,25 +88,32 @@ def _note(thing: Any, spot: Spot) -> None:
 def _init(plain: Callable[..., None]) -> Callable[..., None]:
     def init(module: nn.Module, *args: Any, **kwargs: Any) -> None:
         plain(module, *args, **kwargs)
-        # What stands for a tree of the user's is made by us.
-        spot = None if type(module).__module__.startswith("sleuth.") else _spot(sys._getframe(1), module)
-        if spot is not None:
-            _note(module, spot)
+        attempt(_note_module, module)
 
     return init
+
+
+def _note_module(module: nn.Module) -> None:
+    # What stands for a tree of the user's is made by us.
+    if not type(module).__module__.startswith("sleuth."):
+        note_made(module)
 
 
 def _train(plain: Callable[..., Any]) -> Callable[..., Any]:
     def train(module: nn.Module, mode: bool = True) -> Any:
         answer = plain(module, mode)
-        if id(module) not in _modes or _modes[id(module)][0]() is not module:
-            _modes[id(module)] = (weakref.ref(module), {})
-        lines = _modes[id(module)][1]
-        if bool(mode) not in lines:
-            lines[bool(mode)] = users_line()
+        attempt(_note_mode, module, bool(mode))
         return answer
 
     return train
+
+
+def _note_mode(module: nn.Module, mode: bool) -> None:
+    if id(module) not in _modes or _modes[id(module)][0]() is not module:
+        _modes[id(module)] = (weakref.ref(module), {})
+    lines = _modes[id(module)][1]
+    if mode not in lines:
+        lines[mode] = users_line()
 
 
 def _apply(plain: Callable[..., Any]) -> Callable[..., Any]:
@@ -118,32 +121,34 @@ def _apply(plain: Callable[..., Any]) -> Callable[..., Any]:
 
     def apply(module: nn.Module, *args: Any, **kwargs: Any) -> Any:
         answer = plain(module, *args, **kwargs)
-        known = id(module) in _narrowed and _narrowed[id(module)][0]() is module
-        if not known and any(e.array.dtype in NARROW for e in parameters(module)):
-            _narrowed[id(module)] = (weakref.ref(module), users_line())
+        attempt(_note_narrowing, module)
         return answer
 
     return apply
 
 
+def _note_narrowing(module: nn.Module) -> None:
+    known = id(module) in _narrowed and _narrowed[id(module)][0]() is module
+    if not known and any(e.array.dtype in NARROW for e in parameters(module)):
+        _narrowed[id(module)] = (weakref.ref(module), users_line())
+
+
 def _schedule(plain: Callable[..., Any]) -> Callable[..., Any]:
     def make(*args: Any, **kwargs: Any) -> Any:
         schedule = plain(*args, **kwargs)
-        spot = _spot(sys._getframe(1), None)
-        if spot is not None:
-            _note(schedule, spot)
+        attempt(note_made, schedule)
         return schedule
 
     return make
 
 
-def _spot(frame: FrameType | None, module: Any) -> Spot | None:
-    """The user's innermost line outside of the module's own constructors."""
+def _spot(frame: FrameType | None, thing: Any) -> Spot | None:
+    """The user's innermost line outside of the thing's own constructors."""
     for _ in range(MOST_FRAMES):
         if frame is None:
             break
         code = frame.f_code
-        own = module is not None and code.co_name == "__init__" and frame.f_locals.get(code.co_varnames[0]) is module
+        own = code.co_name == "__init__" and frame.f_locals.get(code.co_varnames[0]) is thing
         if not own and is_users(code.co_filename):
             return code.co_filename, frame.f_lineno
         frame = frame.f_back

@@ -12,7 +12,7 @@ from sleuth.adapters.common.axis_sums import axis_sums, exp_sums
 from sleuth.adapters.common.loss_family import recognise
 from sleuth.adapters.common.loss_values import array_facts, broadcast_of, family_of_name
 from sleuth.adapters.mlx.activity import computed
-from sleuth.adapters.mlx.arrays import arrays_in, is_array, values
+from sleuth.adapters.mlx.arrays import arrays_in, is_any_array, is_array, values
 from sleuth.adapters.mlx.pass_listener import LOSSES, HeardLoss, Hearing, Made
 from sleuth.core.location import Location
 from sleuth.core.observation import Argument, LossCall
@@ -33,14 +33,15 @@ SIGNATURES = {name: inspect.signature(getattr(nn.losses, name)) for name in LOSS
 SAME = 1e-4
 
 
-def heard_calls(hearing: Hearing, value: Any, made: Sequence[Made]) -> Iterator[LossCall]:
-    """Every call of a loss of MLX's own; `value` is the loss of the step, `made` what was computed on the way."""
+def heard_calls(losses: Sequence[HeardLoss], value: Any, made: Sequence[Made]) -> Iterator[LossCall]:
+    """Of losses of MLX's own; `value` is the loss of the step, `made` what was computed on the way. All of it may be copies that
+    are NumPy's."""
     whole = number_of(value)
-    for heard in hearing.losses:
+    for heard in losses:
         bound = _bound(heard)
-        output = next((bound[name] for name in OUTPUTS if is_array(bound.get(name))), None)
+        output = next((bound[name] for name in OUTPUTS if is_any_array(bound.get(name))), None)
         target = bound.get("targets")
-        if not is_array(output) or not is_array(target) or not is_array(heard.returned):
+        if output is None or not is_any_array(target) or not is_any_array(heard.returned):
             continue
         returned = values(heard.returned)
         yield LossCall(
@@ -154,7 +155,7 @@ def _family(name: str, bound: dict[str, Any]) -> str:
 
 def _options(bound: dict[str, Any]) -> dict[str, Any]:
     found = {k: v for k, v in bound.items() if isinstance(v, int | float | bool | str)}
-    return found | ({"has_weight": True} if is_array(bound.get("weights")) else {})
+    return found | ({"has_weight": True} if is_any_array(bound.get("weights")) else {})
 
 
 def _reduction(said: str, returned: np.ndarray, whole: float | None) -> str | None:

@@ -46,6 +46,7 @@ class Made:
     axis: int | None
     location: Location | None
     kind: str = ""
+    dtype: str = ""  # where the array is a copy, which may be wider
 
     @property
     def operation(self) -> str:
@@ -81,6 +82,7 @@ class Hearing:
         self._inside = 0  # a function that is heard already: what it calls is its own business
         self._times: dict[str, int] = {}
         self.began = False  # the model was called
+        self.trouble: Exception | None = None  # of ours: nothing more is noted
 
     @contextmanager
     def listening(self) -> Iterator["Hearing"]:
@@ -98,6 +100,16 @@ class Hearing:
         finally:
             while undo:
                 undo.pop()()
+        if self.trouble is not None:
+            raise self.trouble
+
+    def _attempt(self, note: Callable[..., None], *args: Any) -> None:
+        """An error of ours must not reach the user's call: it is raised when the listening ends."""
+        if self.trouble is None:
+            try:
+                note(*args)
+            except Exception as error:
+                self.trouble = error
 
     def _module_call(self, plain: Callable[..., Any]) -> Callable[..., Any]:
         def call(module: nn.Module, *args: Any, **kwargs: Any) -> Any:
@@ -115,7 +127,7 @@ class Hearing:
                 self._stack.pop()
             if module is self.model and self.change is not None:
                 output = self.change(output)
-            self._returned(key, (args, tuple(kwargs.values())), output)
+            self._attempt(self._returned, key, (args, tuple(kwargs.values())), output)
             return output
 
         return call
@@ -140,13 +152,14 @@ class Hearing:
                 output = plain(*args, **kwargs)
             finally:
                 self._inside -= 1
-            if name != "maximum" or _is_rectifier(args):
-                self._function_returned(word, args, kwargs, output)
+            self._attempt(self._function_returned, word, name, args, kwargs, output)
             return output
 
         return call
 
-    def _function_returned(self, word: str, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
+    def _function_returned(self, word: str, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
+        if name == "maximum" and not _is_rectifier(args):
+            return
         inside = self._known[self._stack[-1]][0] if self._stack else ""
         path = ".".join(filter(None, (inside, word)))
         self._times[path] = self._times.get(path, 0) + 1
@@ -165,14 +178,20 @@ class Hearing:
                     self.before(name, args, kwargs)
                 returned = plain(*args, **kwargs)
             except Exception:
-                self.refused = HeardLoss(name, args, kwargs, None, self._here())
+                self._attempt(self._loss_refused, name, args, kwargs)
                 raise
             finally:
                 self._inside -= 1
-            self.losses.append(HeardLoss(name, args, kwargs, returned, self._here()))
+            self._attempt(self._loss_returned, name, args, kwargs, returned)
             return returned
 
         return call
+
+    def _loss_refused(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.refused = HeardLoss(name, args, kwargs, None, self._here())
+
+    def _loss_returned(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], returned: Any) -> None:
+        self.losses.append(HeardLoss(name, args, kwargs, returned, self._here()))
 
     def _note(self, path: str, family: str, activation: str, given: Any, output: Any, axis: int | None, kind: str) -> None:
         array = next(iter(arrays_in(output)), None)

@@ -9,12 +9,14 @@ from sleuth.core.location import Location, locate
 from sleuth.core.runtime.place import DONE_AGAIN, SLEUTH, is_users
 
 HERE = str(Path(__file__).parent) + os.sep
+LISTENING = str(Path(__file__).parent.parent / "listening") + os.sep
 # Frames of ours that stand between the user's lines; beyond any other it was we who called.
 BETWEEN = (
     f"{HERE}pass_listener.py",
     f"{HERE}created_at.py",
     f"{HERE}user_line.py",
     f"{HERE}operations.py",
+    LISTENING,
     f"{HERE}watching{os.sep}",
     f"{HERE}trees{os.sep}",
 )

@@ -11,8 +11,8 @@ import numpy as np
 from sleuth.adapters.common.inspecting.attention_weights import are_weights, by_heads, require_room
 from sleuth.adapters.common.inspecting.layer_names import require_passage
 from sleuth.adapters.mlx.arrays import values
+from sleuth.adapters.mlx.copying import call, guest
 from sleuth.adapters.mlx.inspecting.forward_pass import passage
-from sleuth.adapters.mlx.inspecting.model_copy import call, guest
 from sleuth.adapters.mlx.kinds import family_of
 from sleuth.adapters.mlx.model_parts import modules
 from sleuth.adapters.mlx.operations import Operation, Operations

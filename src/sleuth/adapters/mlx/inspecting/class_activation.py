@@ -9,10 +9,10 @@ import mlx.nn as nn
 from sleuth.adapters.common.inspecting.class_activation import credited, targets_of
 from sleuth.adapters.common.inspecting.layer_names import among, chosen_convolution, layer_named, require_passage
 from sleuth.adapters.mlx.arrays import arrays_in, as_mlx, is_array, values
+from sleuth.adapters.mlx.copying import guest
 from sleuth.adapters.mlx.inspecting.forward_pass import passage
 from sleuth.adapters.mlx.inspecting.layer_calls import Visitor
 from sleuth.adapters.mlx.inspecting.maps import channels_second, convolutions
-from sleuth.adapters.mlx.inspecting.model_copy import guest
 from sleuth.adapters.mlx.model_parts import every_module, modules
 from sleuth.core.contract.inspection import ClassActivation
 from sleuth.core.errors import UnusableInput

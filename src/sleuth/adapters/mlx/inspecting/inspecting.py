@@ -11,6 +11,7 @@ from sleuth.adapters.common.inspecting.by_module import InspectsByModule
 from sleuth.adapters.mlx import state
 from sleuth.adapters.mlx.arrays import converted
 from sleuth.adapters.mlx.model_parts import parameters
+from sleuth.core.contract.inspection import Route
 from sleuth.core.errors import UnusableInput
 from sleuth.core.subject import Subject
 
@@ -29,3 +30,6 @@ class MlxInspects(InspectsByModule):
 
     def looking(self, source: Any) -> AbstractContextManager[None]:
         return state.preserved(Subject(nn.Module(), source))
+
+    def route(self, model: Any, inputs: Any) -> Route:
+        return self._module("forward_pass").route(model, inputs)

@@ -8,9 +8,9 @@ import numpy as np
 
 from sleuth.adapters.common.inspecting.layer_names import among, chosen_convolution, layer_named, layers_wanted, require_passage
 from sleuth.adapters.mlx.arrays import arrays_in, values
+from sleuth.adapters.mlx.copying import call, guest
 from sleuth.adapters.mlx.inspecting.forward_pass import passage
 from sleuth.adapters.mlx.inspecting.layer_calls import Visitor
-from sleuth.adapters.mlx.inspecting.model_copy import call, guest
 from sleuth.adapters.mlx.kinds import CONVOLUTIONS, TRANSPOSED
 from sleuth.adapters.mlx.model_parts import every_module, modules
 from sleuth.core.contract.inspection import Kernels, Maps

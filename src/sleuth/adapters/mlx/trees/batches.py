@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from sleuth.adapters.common.reservoir import Reservoir
 from sleuth.adapters.mlx.arrays import values
 from sleuth.adapters.mlx.trees.roles import Roles
 from sleuth.adapters.mlx.watching.batches import Draft, arrays_by_path, drafted
-from sleuth.adapters.mlx.watching.losses import LAG
-from sleuth.adapters.mlx.watching.reservoir import Reservoir
+from sleuth.adapters.mlx.watching.pending_steps import LAG
 from sleuth.core.observation import NotFinite
 from sleuth.core.subject import Parts
 
@@ -27,12 +27,12 @@ class TreeBatches:
         self._waiting: list[Draft] = []
         self._bytes = 0
         self._settled: list[tuple[int, Parts]] = []
-        self.reservoir = Reservoir(MOST_BYTES)
+        self.reservoir: Reservoir[Draft] = Reservoir(MOST_BYTES)
         self._lately: deque[tuple[int, Any]] = deque(maxlen=LAG + 2)
 
     def add(self, step: int, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, looked: bool) -> None:
         self._lately.append((step, (args, dict(kwargs))))
-        wanted = self.reservoir.wants_next() if self._keeps else step <= FIRST_STEPS
+        wanted = self.reservoir.wants_next if self._keeps else step < FIRST_STEPS
         if not (wanted or looked) or self._bytes >= MOST_WAITING_BYTES:
             return
         draft = drafted(step, args, kwargs)
@@ -40,7 +40,7 @@ class TreeBatches:
         self._bytes += draft.bytes
         place = self.reservoir.wants() if self._keeps else None
         if place is not None:
-            self.reservoir.put(place, draft)
+            self.reservoir.put(place, draft, draft.bytes)
 
     def settle(self) -> None:
         """Brings what waits into the host's memory."""

@@ -7,8 +7,7 @@ import numpy as np
 
 from sleuth.adapters.mlx.arrays import evaluated, values
 from sleuth.adapters.mlx.trees.tree import Named
-from sleuth.adapters.mlx.watching.losses import LAG
-from sleuth.adapters.mlx.watching.record import Record
+from sleuth.adapters.mlx.watching.pending_steps import LAG, Record
 
 # A loss is known only so many steps later.
 WINDOW = LAG + 4

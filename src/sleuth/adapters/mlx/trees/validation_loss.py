@@ -10,13 +10,13 @@ from typing import Any
 
 import mlx.core as mx
 
+from sleuth.adapters.listening.patches import Patch
 from sleuth.adapters.mlx.arrays import is_array
-from sleuth.adapters.mlx.pass_listener import replaced
 from sleuth.adapters.mlx.trees.roles import Roles
 from sleuth.adapters.mlx.watching.asked_inputs import Asking
 from sleuth.adapters.mlx.watching.batches import arrays_by_path
 from sleuth.adapters.mlx.watching.differentiated import is_taking
-from sleuth.adapters.mlx.watching.listeners import COMPILING
+from sleuth.adapters.mlx.watching.listeners import COMPILING, attempt
 from sleuth.adapters.mlx.watching.tape import Recorded
 from sleuth.core.contract.kept import Group, Passed
 from sleuth.core.observation import Evaluation
@@ -28,7 +28,7 @@ class Valuing:
         self._code, self._roles, self._steps = code, roles, steps
         self._asking = Asking()
         self._line = None if last.location is None else last.location.line
-        self._undo = replaced(last.owner, last.name, self._tapped(vars(last.owner)[last.name]))
+        self._patch = Patch(last.owner, last.name, self._patched)
 
     def settle(self) -> None:
         """Before the next gradient."""
@@ -39,7 +39,7 @@ class Valuing:
         self._asking.settle()
 
     def close(self) -> None:
-        self._undo()
+        self._patch.remove()
         self.settle()
         self._asking.settle()
 
@@ -49,20 +49,19 @@ class Valuing:
     def evaluations(self, train: list[Passed]) -> Iterator[Evaluation]:
         return self._asking.validating.evaluations(train)
 
-    def _tapped(self, plain: Callable[..., Any]) -> Callable[..., Any]:
+    def _patched(self, plain: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:
             output = plain(*args, **kwargs)
             frame = sys._getframe(1)
-            if frame.f_code is self._code and frame.f_lineno == self._line and not COMPILING and not is_taking():
-                try:
-                    self._hear(frame, output)
-                except Exception:  # ours: the user's call must not fail for that
-                    self._line = None
+            if frame.f_code is self._code and frame.f_lineno == self._line and not COMPILING:
+                attempt(self._hear, frame, output)
             return output
 
         return call
 
     def _hear(self, frame: FrameType, output: Any) -> None:
+        if is_taking():
+            return
         names = self._code.co_varnames[: self._code.co_argcount]
         known = dict(arrays_by_path((tuple(frame.f_locals.get(name) for name in names), {})))
         inputs = tuple(known[path] for path in self._roles.inputs if path in known)

@@ -7,9 +7,9 @@ from weakref import ReferenceType, ref
 
 import mlx.core as mx
 
+from sleuth.adapters.common.reservoir import Reservoir
 from sleuth.adapters.mlx.arrays import is_any_array
-from sleuth.adapters.mlx.watching.batches import Draft, arrays_by_path, inputs_of, without_models
-from sleuth.adapters.mlx.watching.reservoir import Reservoir
+from sleuth.adapters.mlx.watching.batches import Draft, arrays_by_path, inputs_of, settled, without_models
 from sleuth.adapters.mlx.watching.validation_loss import Answer, Validating
 from sleuth.adapters.mlx.watching.validation_target import Kind, target_beside
 from sleuth.core.contract.kept import Group
@@ -30,7 +30,7 @@ class Pass:
     """From one source."""
 
     def __init__(self) -> None:
-        self.reservoir = Reservoir(MOST_BYTES)
+        self.reservoir: Reservoir[Draft] = Reservoir(MOST_BYTES)
         self.samples = 0
         self._counted = 0
         self._step = -1
@@ -103,7 +103,7 @@ class Asking:
             return
         draft = Draft(step, None, without_models(inputs), bytes=sum(a.nbytes for _, a in arrays_by_path(inputs)))
         draft.target = None if target is None else without_models(target)
-        found.reservoir.put(place, draft)
+        found.reservoir.put(place, draft, draft.bytes)
         self._waiting.append(draft)
         self._latest = draft
 
@@ -129,13 +129,13 @@ class Asking:
 
     def settle(self) -> None:
         waiting, self._waiting, self._latest = self._waiting, [], None
-        kept = {id(d) for one in self._passes.values() for d in one.reservoir.drafts}
+        kept = {id(d) for one in self._passes.values() for d in one.reservoir.items}
         for draft in waiting:
             if id(draft) in kept:
                 draft.settle(draft.door, draft.target, first=True)
 
     def groups(self) -> list[Group]:
-        found = [(key, one, one.reservoir.taken()) for key, one in self._passes.items()]
+        found = [(key, one, settled(one.reservoir)) for key, one in self._passes.items()]
         return [Group(batches, one.samples, key != COPIES) for key, one, batches in found if batches]
 
     def _key(self, first: Any) -> int:

@@ -11,17 +11,16 @@ import mlx.core as mx
 import mlx.nn as nn
 import numpy as np
 
+from sleuth.adapters.common.reservoir import MOST_BATCH_BYTES, MOST_FIRST_BYTES, Reservoir, rows_that_fit
 from sleuth.adapters.mlx.arrays import is_any_array, values
+from sleuth.core.contract.kept import Passed
 from sleuth.core.runtime.tree import map_arrays
 from sleuth.core.subject import Parts
 
-# Of larger batches the first rows are kept; of the very first one more, as experiments with a single batch use it.
-MOST_BATCH_BYTES = 1 << 20
-MOST_FIRST_BYTES = 8 << 20
 PLAIN = (type(None), bool, int, float, str)
 
 
-@dataclass
+@dataclass(eq=False)
 class Draft:
     step: int
     args: Any  # of the user's function; its models left out
@@ -42,6 +41,10 @@ class Draft:
 def drafted(step: int, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Draft:
     held = (without_models(args), without_models(dict(kwargs)))
     return Draft(step, held, bytes=sum(min(a.nbytes, MOST_BATCH_BYTES) for _, a in arrays_by_path(held)))
+
+
+def settled(reservoir: Reservoir[Draft]) -> list[Passed]:
+    return [Passed(d.step, d.parts) for d in reservoir.items if d.parts is not None]
 
 
 def without_models(tree: Any) -> Any:
@@ -82,13 +85,9 @@ def arrays_by_path(tree: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 def parts_of(inputs: Any, target: Any, *, first: bool) -> Parts | None:
     """In the host's memory; None: too large for a single sample."""
     arrays = [a for _, a in arrays_by_path((inputs, target))]
-    size, most = sum(a.nbytes for a in arrays), MOST_FIRST_BYTES if first else MOST_BATCH_BYTES
-    rows = None
-    if size > most:
-        lengths = {a.shape[0] if a.ndim else 0 for a in arrays}
-        rows = lengths.pop() * most // size if len(lengths) == 1 else 0
-        if not rows:
-            return None
+    rows = rows_that_fit(sum(a.nbytes for a in arrays), {a.shape[0] if a.ndim else 0 for a in arrays}, first=first)
+    if rows == 0:
+        return None
     given, wanted = map_arrays((inputs, target), lambda a: np.array(values(a if rows is None else a[:rows])), is_any_array)
     return Parts(given, wanted, (given, wanted))
 

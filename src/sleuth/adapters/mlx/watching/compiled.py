@@ -3,15 +3,24 @@
 from collections.abc import Callable
 from typing import Any
 
-import mlx.core as mx
 import mlx.nn as nn
 from mlx.optimizers import Optimizer
 
-from sleuth.adapters.mlx.trees.reading import Reading
-from sleuth.adapters.mlx.watching.listeners import COMPILING, LISTENERS
+from sleuth.adapters.listening.patches import tell
+from sleuth.adapters.mlx.trees.roles import Reading
+from sleuth.adapters.mlx.watching.listeners import COMPILING, LISTENERS, attempt
 from sleuth.adapters.mlx.watching.tape import Tape
 
-PLAIN_COMPILE = mx.compile
+
+def patched_compile(plain: Callable[..., Any]) -> Callable[..., Any]:
+    def compile_(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[..., Any]:
+        try:
+            reading = Reading()
+            return Compiled(plain(reading.around(fun), *args, **kwargs), reading)
+        except Exception:  # of ours, or of the user's: then MLX says it, too
+            return plain(fun, *args, **kwargs)
+
+    return compile_
 
 
 class Compiled:
@@ -25,7 +34,6 @@ class Compiled:
         self.tape: Tape | None = None
         self.training = True  # the mode that its model was in when MLX last read it: what is compiled stays so
 
-    @property
     def trains(self) -> bool:
         return (self.model is not None and self.optimiser is not None) or (self.model is None and bool(self.reading.weights))
 
@@ -36,23 +44,18 @@ class Compiled:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not LISTENERS or COMPILING:
             return self.plain(*args, **kwargs)
-        for listener in list(LISTENERS) if self.trains else ():
-            listener.hear_compiled_begin(self, args, kwargs)
-        heard = list(LISTENERS)
+        if attempt(self.trains):
+            tell(LISTENERS, "hear_compiled_begin", self, args, kwargs)
         COMPILING.append(self)
         try:
             result = self.plain(*args, **kwargs)
         finally:
             COMPILING.pop()
-        for listener in heard if self.trains else ():
-            listener.hear_compiled(self, args, kwargs, result)
-        for listener in heard if self.reading.asked and not self.trains else ():
-            listener.hear_compiled_question(self, args, kwargs)
-        for listener in heard if self.trains else ():
-            listener.step_taken()
+        if not attempt(self.trains):
+            if self.reading.asked:
+                tell(LISTENERS, "hear_compiled_question", self, args, kwargs)
+            return result
+        tell(LISTENERS, "hear_compiled", self, args, kwargs, result)
+        for listener in list(LISTENERS):
+            listener.leave_when_enough()
         return result
-
-
-def compile_(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[..., Any]:
-    reading = Reading()
-    return Compiled(PLAIN_COMPILE(reading.around(fun), *args, **kwargs), reading)

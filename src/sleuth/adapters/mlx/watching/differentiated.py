@@ -2,19 +2,21 @@
 
 import gc
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from types import CellType, FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import mlx.core as mx
 import mlx.nn as nn
 
+from sleuth.adapters.listening.patches import tell
 from sleuth.adapters.mlx.trees.tree import code_of, named
 from sleuth.adapters.mlx.watching.batches import arrays_by_path
-from sleuth.adapters.mlx.watching.listeners import COMPILING, LISTENERS
+from sleuth.adapters.mlx.watching.listeners import COMPILING, LISTENERS, attempt
 from sleuth.adapters.mlx.watching.tape import Tape
 
-PLAIN_VALUE_AND_GRAD = mx.value_and_grad
+if TYPE_CHECKING:
+    from sleuth.adapters.mlx.watching.compiled import Compiled
 
 _taking: "list[Differentiated]" = []
 
@@ -23,17 +25,29 @@ def is_taking() -> bool:
     return bool(_taking)
 
 
-def value_and_grad(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[..., Any]:
+def patched_value_and_grad(plain: Callable[..., Any]) -> Callable[..., Any]:
+    def value_and_grad(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[..., Any]:
+        try:
+            return _differentiated(plain, fun, args, kwargs)
+        except Exception:  # of ours, or of the user's: then MLX says it, too
+            return plain(fun, *args, **kwargs)
+
+    return value_and_grad
+
+
+def _differentiated(
+    plain: Callable[..., Any], fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> "Differentiated":
     cells = _cell_values(fun) if getattr(fun, "__module__", "") == "mlx.nn.utils" else {}
     model = _content(cells.get("model"))
     if model is not None:  # what nn.value_and_grad differentiates holds its model, and the user's function
-        return Differentiated(PLAIN_VALUE_AND_GRAD(fun, *args, **kwargs), model, _content(cells.get("fn")))
+        return Differentiated(plain(fun, *args, **kwargs), model, _content(cells.get("fn")))
     door = Door(fun)
-    plain = PLAIN_VALUE_AND_GRAD(door, *args, **kwargs)
     by = kwargs.get("argnums", args[0] if args else None)
     if by is None:
         by = () if kwargs.get("argnames", args[1:]) else (0,)
-    return Differentiated(plain, None, fun, tuple(by) if isinstance(by, list | tuple) else (by,), door)
+    by = tuple(by) if isinstance(by, list | tuple) else (by,)
+    return Differentiated(plain(door, *args, **kwargs), None, fun, by, door)
 
 
 class Door:
@@ -45,7 +59,7 @@ class Door:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.tell is not None:
-            self.tell(args, kwargs)
+            attempt(self.tell, args, kwargs)
         return self._fun(*args, **kwargs)
 
 
@@ -103,46 +117,53 @@ class Differentiated:
                 self._door.tell = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if not LISTENERS or COMPILING:
-            return self._read(*args, **kwargs) if COMPILING and LISTENERS else self.plain(*args, **kwargs)
+        if not LISTENERS:
+            return self.plain(*args, **kwargs)
+        if COMPILING:
+            return self._read(args, kwargs)
         if self.model is None and _taking:  # a slope of a slope, or steps that a gradient is taken of: no training by itself
             return self.plain(*args, **kwargs)
         _taking.append(self)
         try:
-            return self._heard(args, kwargs)
+            return self._told(args, kwargs)
         finally:
             _taking.pop()
 
-    def _heard(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        for listener in list(LISTENERS):
-            listener.hear_gradient_begin(self, args, kwargs)
-        # Whoever listens by now may have begun just then.
-        heard = list(LISTENERS)
-        for listener in heard if self.model is None else ():  # a step may have shown by the weights that came in
-            listener.step_taken()
+    def _told(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        tell(LISTENERS, "hear_gradient_begin", self, args, kwargs)
+        told = list(LISTENERS)
+        for listener in told if self.model is None else ():  # a step may have shown by the weights that came in
+            listener.leave_when_enough()
+        # Who replaced functions of MLX last is the first to put back what stood there.
         try:
             value, gradients = result = self.plain(*args, **kwargs)
         except BaseException:
-            for listener in heard:
-                listener.hear_gradient_failed()
+            tell(told[::-1], "hear_gradient_failed")
             raise
-        for listener in heard:
-            listener.hear_gradient(self, value, gradients)
+        tell(told[::-1], "hear_gradient", self, value, gradients)
         return result
 
-    def _read(self, *args: Any, **kwargs: Any) -> Any:
+    def _read(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """MLX reads the function that it compiles: what the loss does is written down, once."""
-        step = COMPILING[-1]
+        with ExitStack() as listening:
+            learn = attempt(self._write_down, COMPILING[-1], args, kwargs, listening)
+            result = self.plain(*args, **kwargs)
+        if learn is not None:
+            attempt(learn, result[0])
+        return result
+
+    def _write_down(
+        self, step: "Compiled", args: tuple[Any, ...], kwargs: dict[str, Any], listening: ExitStack
+    ) -> Callable[[Any], None] | None:
+        """What it returns is to be given the value."""
+        if self.model is None:
+            return step.reading.gradient_begins(self, args, kwargs, listening) if self._by else None
         step.model = step.model or self.model
-        if self.model is not None:
-            step.training = bool(self.model.training)
-        if self.model is None and self._by:
-            return step.reading.gradient(self, args, kwargs)
-        if self.model is None or step.tape is not None:
-            return self.plain(*args, **kwargs)
-        step.tape = Tape(self.model)
-        with step.tape.listening():
-            return self.plain(*args, **kwargs)
+        step.training = bool(self.model.training)
+        if step.tape is None:
+            step.tape = Tape(self.model)
+            listening.enter_context(step.tape.listening())
+        return None
 
 
 def _cell_values(function: Any) -> dict[str, CellType]:
@@ -158,8 +179,9 @@ def _content(cell: CellType | None) -> Any:
         return None
 
 
-def taps_on_made() -> list[Callable[[], None]]:
-    """What nn.value_and_grad returned before anybody listened: a function that holds mx.value_and_grad's in a cell."""
+def patched_cells() -> list[Callable[[], None]]:
+    """What nn.value_and_grad returned before anybody listened: a function that holds mx.value_and_grad's in a cell. Returns what
+    puts back the first content of each."""
     codes = [c for c in nn.value_and_grad.__code__.co_consts if getattr(c, "co_name", "") == "wrapped_value_grad_fn"]
     undo = []
     for thing in gc.get_objects():

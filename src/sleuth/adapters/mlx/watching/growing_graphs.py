@@ -1,9 +1,10 @@
 """Whether something that is never computed drags the operations of every step along. MLX is lazy: `total += loss` adds a node."""
 
 import sys
-from dataclasses import dataclass, field
 
+from sleuth.adapters.common.user_variables import Variable
 from sleuth.adapters.mlx.watching.memory_holders import holder_of, operations_behind
+from sleuth.adapters.mlx.watching.recorder import NotingRecorder
 from sleuth.core.observation import Retention
 
 # Searched for at so many steps, half as many later, and at each doubling: to draw what is dragged along takes longer the longer
@@ -20,35 +21,41 @@ ENOUGH = 3
 LEAST_GROWTH = 0.5
 
 
-@dataclass
-class Graphs:
-    _next: int = FIRST - APART
-    _before: dict[str, int] | None = None  # at the first search of two
-    _latest: dict[str, int] = field(default_factory=dict)  # at the second, the last time
-    _step: int = 0
-    _found: int = 0
-    _growths: dict[str, int] = field(default_factory=dict)
+class GrowingGraphs(NotingRecorder):
+    def __init__(self) -> None:
+        super().__init__()
+        self._taken = 0  # steps
+        self._next = FIRST - APART
+        self._before: dict[str, int] | None = None  # at the first search of two
+        self._latest: dict[str, int] = {}  # at the second, the last time
+        self._searched = 0  # when that was
+        self._found = 0
+        self._growths: dict[str, int] = {}
 
-    def after_step(self, step: int) -> Retention | None:
-        if step < self._next or self._found >= ENOUGH:
-            return None
+    def after_step(self, number: int) -> None:
+        self._taken += 1
+        if self._taken < self._next or self._found >= ENOUGH:
+            return
         behind = operations_behind(sys._getframe(1))
         if self._before is None:
-            self._before, self._next = {name: count for name, (count, _) in behind.items()}, step + APART
-            return None
-        growing = {}
+            self._before, self._next = {name: count for name, (count, _) in behind.items()}, self._taken + APART
+            return
+        self.notes.append(self._compared(behind, self._before))
+
+    def _compared(self, behind: dict[str, tuple[int, Variable]], before: dict[str, int]) -> Retention:
+        taken, growing = self._taken, {}
         for name, (count, variable) in behind.items():
-            at_once = (count - self._before.get(name, count)) / APART
-            growth = (count - self._latest.get(name, 0)) / (step - self._step)
+            at_once = (count - before.get(name, count)) / APART
+            growth = (count - self._latest.get(name, 0)) / (taken - self._searched)
             self._growths[name] = self._growths.get(name, 0) + 1 if min(at_once, growth) >= LEAST_GROWTH else 0
             if self._growths[name] >= LEAST_GROWTHS and name in self._latest:
-                growing[name] = (min(step, round(count / growth)), variable)
+                growing[name] = (min(taken, round(count / growth)), variable)
         self._growths = {name: count for name, count in self._growths.items() if name in behind}
-        self._latest, self._before, self._step = {name: count for name, (count, _) in behind.items()}, None, step
-        self._next = (step + FIRST // 2 if step < 2 * FIRST else 2 * step) - APART
+        self._latest, self._before, self._searched = {name: count for name, (count, _) in behind.items()}, None, taken
+        self._next = (taken + FIRST // 2 if taken < 2 * FIRST else 2 * taken) - APART
         if not growing:  # what waits once is no growth: a loss that is computed at the end of the step
-            return Retention(step, 0)
+            return Retention(taken - 1, 0)
         self._found += 1
         alive, variable = max(growing.values(), key=lambda found: found[0])
         holder = holder_of(variable)
-        return Retention(step, alive, holder=holder, location=holder.location)
+        return Retention(taken - 1, alive, holder=holder, location=holder.location)

@@ -3,7 +3,7 @@
 Weights are held by reference: nothing is copied or computed while the training runs."""
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,9 +17,9 @@ from sleuth.adapters.mlx import state
 from sleuth.adapters.mlx.arrays import is_any_array, native
 from sleuth.adapters.mlx.copying import copied
 from sleuth.adapters.mlx.watching.asked_inputs import Asking
-from sleuth.adapters.mlx.watching.batches import arrays_by_path
+from sleuth.adapters.mlx.watching.batches import arrays_by_path, settled
 from sleuth.adapters.mlx.watching.recomputed_loss import TapeLoss
-from sleuth.adapters.mlx.watching.seen_batches import Passing
+from sleuth.adapters.mlx.watching.seen_batches import SeenBatches
 from sleuth.core.contract.kept import Kept
 from sleuth.core.runtime.tree import map_arrays
 from sleuth.core.subject import Parts, Subject, call_model
@@ -33,7 +33,7 @@ UNHEARD = "the first step was not heard, so that its loss cannot be computed aga
 
 
 class Keeper:
-    def __init__(self, model: nn.Module, optimisers: list[Optimizer]) -> None:
+    def __init__(self, model: nn.Module, optimisers: Sequence[Optimizer]) -> None:
         self._start = dict(tree_flatten(model.parameters()))
         self._modes = bool(model.training)
         self._optimiser = optimisers[0] if len(optimisers) == 1 else None
@@ -42,31 +42,31 @@ class Keeper:
         self._small = sum(a.size for a in self._start.values()) <= SMALL
         self.first_loss: float | None = None
 
-    def kept(self, model: nn.Module, passing: Passing, asking: Asking) -> Kept | None:
-        train = passing.reservoir.taken()
+    def kept(self, model: nn.Module, batches: SeenBatches, asking: Asking) -> Kept | None:
+        train = settled(batches.reservoir)
         if not train:
             return None
         fresh = self._as_at_first(model)
-        loss, reason = self._loss_again(fresh, passing, train[0].parts)
-        size = None if loss is None or passing.reading is None else passing.reading.batch_size
+        loss, reason = self._loss_again(fresh, batches, train[0].parts)
+        size = None if loss is None or batches.reading is None else batches.reading.batch_size
         if loss is not None and fresh is not None and size is None:
             size = only_size(fresh, loss, train[0].parts)
         return Kept(
             Subject(model if fresh is None else fresh, None, loss, self._made_again()),
             train,
             asking.groups(),
-            fed_anew=passing.fed_anew,
-            callable=passing.called_once,
+            fed_anew=batches.fed_anew,
+            callable=batches.called_once,
             at_start=loss is not None,
             forbidden="" if self._small else "the model is too large to be called once more at the end",
             remarks=(reason,) if reason else (),
             batch_size=size,
         )
 
-    def _loss_again(self, fresh: nn.Module | None, passing: Passing, first: Parts) -> tuple[TapeLoss | None, str]:
+    def _loss_again(self, fresh: nn.Module | None, batches: SeenBatches, first: Parts) -> tuple[TapeLoss | None, str]:
         if fresh is None or self._optimiser is None:
             return None, NOT_BACK
-        reading = passing.reading
+        reading = batches.reading
         if reading is None or reading.loss is None:
             return None, UNHEARD if reading is None else reading.obstacle
         loss = copy.copy(reading.loss)

@@ -1,16 +1,19 @@
-"""Who listens to the places in MLX that every training passes, and what they are told."""
+"""Who is told of the calls of MLX that every training makes, and what they are told."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from mlx.optimizers import Optimizer
+
+from sleuth.adapters.listening.listener import Listener
 
 if TYPE_CHECKING:
     from sleuth.adapters.mlx.watching.compiled import Compiled
     from sleuth.adapters.mlx.watching.differentiated import Differentiated
 
 
-class Listener:
-    """What those are told who listen. Nothing of it may raise, but `speak_up`."""
+class Events:
+    """Overrides what it wants to be told of."""
 
     def hear_gradient_begin(self, taken: "Differentiated", args: tuple[Any, ...], kwargs: dict[str, Any]) -> None: ...
 
@@ -37,10 +40,24 @@ class Listener:
     def speak_up(self) -> None:
         """Before weights are written; may raise, where the user asked for it."""
 
-    def step_taken(self) -> None:
-        """May raise, where the user asked for it."""
+    def leave_when_enough(self) -> None:
+        """After a step; may raise, where the user asked for it."""
 
 
-LISTENERS: list[Listener] = []
+class MlxListener(Events, Listener):
+    """Hears one training."""
+
+
+# Listeners, and discoveries that open them. Whoever opens a listener while it is told something comes before it in the list, so
+# that the new one is told the same.
+LISTENERS: list[Any] = []
 # The functions that MLX is reading, to compile them: nothing has values in there.
 COMPILING: "list[Compiled]" = []
+
+
+def attempt(note: Callable[..., Any], *args: Any) -> Any:
+    """Notes something that can be left out: an error of ours must not reach the user's call. None: it failed."""
+    try:
+        return note(*args)
+    except Exception:  # then nobody knows of it
+        return None

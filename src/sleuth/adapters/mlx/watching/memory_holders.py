@@ -1,4 +1,5 @@
-"""Which of the user's variables keep arrays: as values that become more, or uncomputed, with all that they are made of."""
+"""How much memory the process holds, and which of the user's variables keep arrays: as values that become more, or uncomputed,
+with all that they are made of."""
 
 import sys
 from collections import deque
@@ -13,8 +14,10 @@ import mlx.nn as nn
 import numpy as np
 from mlx.optimizers import Optimizer
 
+from sleuth.adapters.common.process_memory import ProcessMemory
 from sleuth.adapters.common.user_variables import CONTAINERS, Variable, adding_line, variables
-from sleuth.adapters.mlx.watching.losses import drawn
+from sleuth.adapters.mlx.arrays import drawn, has_values
+from sleuth.adapters.mlx.watching.recorder import NotingRecorder
 from sleuth.core.observation import Holder
 
 SEARCH_SECONDS = 0.01
@@ -28,6 +31,21 @@ LONG = 32
 class Entry:
     count: int
     bytes: int
+
+
+class MemoryRecorder(NotingRecorder):
+    """Passes over the data are not known: MLX has no loader of its own that could be listened to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._memory = ProcessMemory(inventory, grown_since)
+        self._taken = 0  # steps
+
+    def after_step(self, number: int) -> None:
+        found = self._memory.after_step(self._taken)
+        self._taken += 1
+        if found is not None:
+            self.notes.append(found)
 
 
 def inventory(frame: FrameType | None) -> dict[str, Entry]:
@@ -67,7 +85,7 @@ def holder_of(variable: Variable) -> Holder:
 
 def _waits(container: Any) -> bool:
     arrays = [a for a in _entries(container) if isinstance(a, mx.array)]
-    return bool(arrays) and all("->" in drawn(a) for a in arrays[:2])
+    return bool(arrays) and all(not has_values(a) for a in arrays[:2])
 
 
 def _long(frame: FrameType | None) -> Iterator[Variable]:

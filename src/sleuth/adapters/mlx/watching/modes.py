@@ -4,22 +4,22 @@ import mlx.nn as nn
 
 from sleuth.adapters.mlx.kinds import family_of
 from sleuth.adapters.mlx.model_parts import modules, parameters
+from sleuth.adapters.mlx.watching.recorder import NotingRecorder
 from sleuth.core.observation import Modes
 
 MODAL = ("dropout", "batchnorm")
 
 
-class SeenModes:
+class SeenModes(NotingRecorder):
     def __init__(self) -> None:
+        super().__init__()
         self._before: dict[bool, Modes] = {}  # with and without gradients
 
-    def news(self, model: nn.Module, step: int, *, graph: bool) -> list[Modes]:
-        """None of them: it is as it was."""
+    def called(self, model: nn.Module, step: int, graph: bool) -> None:
         modes, before = modes_of(model, step, graph=graph), self._before.get(graph)
-        if before is not None and (modes.root, modes.active, modes.resting) == (before.root, before.active, before.resting):
-            return []
-        self._before[graph] = modes
-        return [modes]
+        if before is None or (modes.root, modes.active, modes.resting) != (before.root, before.active, before.resting):
+            self._before[graph] = modes
+            self.notes.append(modes)
 
 
 def modes_of(model: nn.Module, step: int, *, graph: bool) -> Modes:

@@ -4,14 +4,18 @@ Such a training has no target that would keep them apart, and cannot be done aga
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import mlx.nn as nn
 import numpy as np
+from mlx.optimizers import Optimizer
 
 from sleuth.adapters.mlx.arrays import arrays_in, values
-from sleuth.adapters.mlx.pass_listener import Hearing
+from sleuth.adapters.mlx.watching.full_look import Look
+from sleuth.adapters.mlx.watching.look_copy import LookCopy
+from sleuth.adapters.mlx.watching.recorder import NotingRecorder
 from sleuth.core.location import Location
 from sleuth.core.trial import OutputSpread
 
@@ -28,39 +32,39 @@ class Spread:
     size: float
 
 
-class Spreading:
-    def __init__(self) -> None:
+class SeenSpread(NotingRecorder):
+    def __init__(self, loss_line: Callable[[], Location | None]) -> None:
+        super().__init__()
+        self._loss_line = loss_line
         self._seen: list[Spread] = []
         self._steps = 0
         self._fits = True
 
-    def looked(self, hearings: Sequence[Hearing], step: int) -> None:
-        """Of a look that is computed."""
-        answers = [values(a) for hearing in hearings for output in hearing.outputs for a in arrays_in(output)]
+    def looked(self, look: Look, copy: LookCopy) -> None:
+        answers = [values(a) for hearing in look.hearings for output in hearing.outputs for a in arrays_in(output)]
         # One number for a sample may well come to be the same for all: what a critic says of real and of made up ones.
-        self._fits &= len(hearings) == 1 and len(answers) > 1 and all(map(_is_code, answers))
+        self._fits &= len(look.hearings) == 1 and len(answers) > 1 and all(map(_is_code, answers))
         if not self._fits:
             self._seen = []
             return
         self._seen.append(Spread(len(answers[0]), max(map(_spread, answers)), max(map(_size, answers))))
-        self._steps = step
+        self._steps = copy.step + 1
 
-    def told(self, location: Location | None) -> OutputSpread | None:
-        """`location`: of the loss. None: nothing of the kind was seen, or not often enough."""
+    def ended(self, model: nn.Module, optimiser: Optimizer | None) -> None:
         if not self._fits or len(self._seen) < LEAST_LOOKS:
-            return None
+            return
         first, late = self._seen[0], self._seen[-LATE:]
-        spread = max(s.spread for s in late)
-        return OutputSpread(
+        told = OutputSpread(
             first.samples,
             first.spread,
             first.size,
             inputs_differ=first.spread > 0,
             targets=None,
-            collapsed=spread,
+            collapsed=max(s.spread for s in late),
             steps=self._steps,
-            location=location,
+            location=self._loss_line(),
         )
+        self.notes.append(told)
 
 
 def _is_code(answer: Any) -> bool:

@@ -9,10 +9,10 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 
+from sleuth.adapters.common.reservoir import Reservoir
 from sleuth.adapters.mlx.arrays import as_mlx, values
 from sleuth.adapters.mlx.watching.batches import Draft, arrays_by_path, drafted, inputs_of
 from sleuth.adapters.mlx.watching.recomputed_loss import Reading, read
-from sleuth.adapters.mlx.watching.reservoir import Reservoir
 from sleuth.adapters.mlx.watching.tape import Tape
 from sleuth.core.runtime.tree import map_arrays
 from sleuth.core.subject import Parts
@@ -24,9 +24,9 @@ MOST_WAITING_BYTES = 16 << 20
 FIRST_STEPS = 24
 
 
-class Passing:
+class SeenBatches:
     def __init__(self, *, keeps: bool) -> None:
-        self.reservoir = Reservoir(MOST_BYTES)
+        self.reservoir: Reservoir[Draft] = Reservoir(MOST_BYTES)
         self.reading: Reading | None = None
         self.called_once = True  # the model, for each loss
         self.fed_anew = True
@@ -42,7 +42,7 @@ class Passing:
         self._inputs: Any = None  # of a step that is compiled: the door of the model, with numbers of the tape
 
     def begin(self, step: int, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, looked: bool) -> None:
-        wanted = self.reservoir.wants_next() if self._keeps else step <= FIRST_STEPS
+        wanted = self.reservoir.wants_next if self._keeps else step < FIRST_STEPS
         self._draft = None
         if (wanted or looked) and self._bytes < MOST_WAITING_BYTES:
             self._draft = drafted(step, args, kwargs)
@@ -66,7 +66,7 @@ class Passing:
         self._bytes += draft.bytes
         place = self.reservoir.wants() if self._keeps else None
         if place is not None:
-            self.reservoir.put(place, draft)
+            self.reservoir.put(place, draft, draft.bytes)
 
     def failed(self) -> None:
         self._draft = None
@@ -91,9 +91,7 @@ class Passing:
         """Brings what waits into the host's memory."""
         waiting, self._waiting, self._bytes = self._waiting, [], 0
         for draft in waiting:
-            draft.settle(
-                self._given(draft), self._wanted(draft), first=bool(self.reservoir.drafts) and draft is self.reservoir.drafts[0]
-            )
+            draft.settle(self._given(draft), self._wanted(draft), first=draft in self.reservoir.items[:1])
             if draft.parts is not None:
                 self.settled.append((draft.step, draft.parts))
 

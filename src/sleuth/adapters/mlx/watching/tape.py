@@ -135,18 +135,24 @@ class Tape:
                 return plain(module, *args, **kwargs)
             self.answers += 1
             if self.answers == 1:
-                self.given = tuple(self._numbers((args, kwargs)))
-                self.weights = {self._number(e.array): e.path for e in parameters(module)}
+                self._attempt(self._asked, module, args, kwargs)
             self._inside += 1
             try:
                 output = plain(module, *args, **kwargs)
             finally:
                 self._inside -= 1
             if self.answers == 1:
-                self.outputs = tuple(self._numbers(output))
+                self._attempt(self._answered, output)
             return output
 
         return call
+
+    def _asked(self, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.given = tuple(self._numbers((args, kwargs)))
+        self.weights = {self._number(e.array): e.path for e in parameters(model)}
+
+    def _answered(self, output: Any) -> None:
+        self.outputs = tuple(self._numbers(output))
 
     def _function(self, plain: Callable[..., Any], owner: Any, name: str) -> Callable[..., Any]:
         in_place = name.startswith("__i") and owner is mx.array
@@ -157,25 +163,32 @@ class Tape:
                 return plain(*args, **kwargs)
             self._inside += 1
             try:
-                given = self._taken(args, kwargs)
+                given = self._attempt(self._taken, args, kwargs)
                 output = plain(*args, **kwargs)
                 if in_place:  # another array from now on, under the same identity
                     self._known.pop(id(output), None)
                 self.is_readable &= name != "__setitem__" and len(self.calls) < MOST_CALLS
                 if given is not None:
-                    self.calls.append(Recorded(owner, told, *given, tuple(self._numbers(output)), users_line()))
+                    self._attempt(self._record, owner, told, given, output)
                 return output
             finally:
                 self._inside -= 1
 
         return call
 
-    def _taken(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, tuple[int, ...]] | None:
+    def _attempt(self, note: Callable[..., Any], *args: Any) -> Any:
+        """Something that nobody thought of may go into a call: the user's must not fail for that."""
         try:
-            return self._slotted(args), self._slotted(kwargs), tuple(self._numbers((args, tuple(kwargs.values()))))
-        except Exception:  # something that nobody thought of goes into it: the user's call must not fail for that
+            return note(*args)
+        except Exception:
             self.is_readable = False
             return None
+
+    def _taken(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, tuple[int, ...]]:
+        return self._slotted(args), self._slotted(kwargs), tuple(self._numbers((args, tuple(kwargs.values()))))
+
+    def _record(self, owner: Any, name: str, given: tuple[Any, Any, tuple[int, ...]], output: Any) -> None:
+        self.calls.append(Recorded(owner, name, *given, tuple(self._numbers(output)), users_line()))
 
     def _slotted(self, tree: Any) -> Any:
         return map_arrays(tree, lambda array: Slot(self._number(array)), is_array)

@@ -1,36 +1,42 @@
-"""A watch as the rest of sleuth knows it. What it notes holds no array: another thread may take it."""
+"""A watch as the rest of sleuth knows it: of a module, or of a tree of arrays."""
 
-import math
 import os
-from collections import deque
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import mlx.nn as nn
 from mlx.optimizers import Optimizer
 
 from sleuth.adapters.common.first_batches import FirstBatches
+from sleuth.adapters.listening.steps import build_step
+from sleuth.adapters.listening.watching import ListeningWatch
 from sleuth.adapters.mlx.failure import crash
 from sleuth.adapters.mlx.trees.tree import Tree
 from sleuth.adapters.mlx.trees.watcher import TreeWatcher
 from sleuth.adapters.mlx.watching import patches
-from sleuth.adapters.mlx.watching.record import Record
+from sleuth.adapters.mlx.watching.pending_steps import Record
+from sleuth.adapters.mlx.watching.step_watcher import Batches, StepWatcher
 from sleuth.adapters.mlx.watching.watcher import Watcher
-from sleuth.core.contract.adapter import Watching
 from sleuth.core.contract.guard import Guard
 from sleuth.core.contract.kept import Kept
-from sleuth.core.observation import Batch, Frame, Observation, Role, Split, Step
+from sleuth.core.observation import Batch, Frame, Observation, Role, Split
 from sleuth.core.reading.batch_facts import contents, describe_batch, numbers
-from sleuth.core.statistics import norm_of
 from sleuth.core.subject import Parts
-
-# Steps that may wait to be taken.
-MOST_WAITING = 4096
 
 # A child made by fork has no thread to drain and must not write to the parent's file.
 os.register_at_fork(after_in_child=patches.forget)
 
 
-class MlxWatching(Watching):
+class Left(NamedTuple):
+    """Batches whose facts no step has told, at the end."""
+
+    batches: Batches
+
+
+class MlxWatching(ListeningWatch):
+    listener: StepWatcher
+
     def __init__(
         self,
         model: nn.Module,
@@ -41,67 +47,66 @@ class MlxWatching(Watching):
         guard: Guard | None = None,
         keeps: bool = False,
     ) -> None:
-        self._model: nn.Module | None = model
-        self._waiting: deque[Record] = deque()
-        self._last: tuple[Observation, ...] = ()
-        self._watcher: Watcher | TreeWatcher
         if isinstance(model, Tree):
-            self._watcher = TreeWatcher(model, self._take, every=every, overhead=overhead, keeps=keeps)
+            super().__init__(TreeWatcher(model, self._put_step, every=every, overhead=overhead, keeps=keeps))
         else:
-            self._watcher = Watcher(model, optimisers, self._take, every=every, overhead=overhead, guard=guard, keeps=keeps)
-        self.dropped = 0
+            put = self._put_step
+            super().__init__(Watcher(model, optimisers, put, every=every, overhead=overhead, guard=guard, keeps=keeps))
         self._rate: float | None = None
         self._first_batches = FirstBatches()
-        self._left: tuple[tuple[int, Parts], ...] | None = None  # of the batches, at the end
-
-    @property
-    def own_seconds(self) -> float:  # type: ignore[override]
-        return self._watcher.own_seconds
-
-    @property
-    def steps(self) -> int:  # type: ignore[override]
-        return self._watcher.steps
-
-    @property
-    def looks(self) -> int:  # type: ignore[override]
-        return self._watcher.looks
-
-    @property
-    def trouble(self) -> str | None:  # type: ignore[override]
-        error = self._watcher.gave_up
-        return None if error is None else f"{type(error).__name__}: {error}"
-
-    @property
-    def remarks(self) -> tuple[str, ...]:  # type: ignore[override]
-        return tuple(self._watcher.deaf)
 
     def open(self) -> None:
-        self._watcher.open()
+        self.listener.open()
 
     def close(self) -> None:
-        self._watcher.close()
-        self._left = self._watcher.left
-        self._last = tuple(self._watcher.last_words())
-        self._model = None
+        if self.listener.model is not None:
+            self.listener.close()
+            self.put(Left(self.listener.left))
+            self.say(*self.listener.last_words)
 
     def explain(self, error: BaseException) -> list[Observation]:
-        return [] if self._model is None else crash(error, self._model)
+        return [] if self.listener.model is None else crash(error, self.listener.model)
 
     def take_kept(self) -> Kept | None:
-        kept, self._watcher.kept = self._watcher.kept, None
+        kept, self.listener.kept = self.listener.kept, None
         return kept
 
-    def drain(self) -> list[Observation]:
-        found: list[Observation] = []
-        for _ in range(len(self._waiting)):
-            found += self._observed(self._waiting.popleft())
-        left, self._left = self._left, None
-        for step, parts in left or ():
-            found += self._described(step, parts)
-        if left is not None:
-            found += self._first_batches.tell()
-        last, self._last = self._last, ()
-        return [*found, *last]
+    def to_observations(self, record: Record | Left) -> Iterator[Observation]:
+        began = time.thread_time()
+        try:
+            yield from self._left(record) if isinstance(record, Left) else self._step(record)
+        finally:
+            self.listener.seconds_off_thread += time.thread_time() - began
+
+    def _put_step(self, record: Record) -> None:
+        if record.look is not None and self._bytes >= self.most_bytes:
+            # Looks come faster than they are drained: this one is measured here, and takes no room.
+            record = record._replace(notes=(*record.notes, *self.made_of(record.look.observations())), look=None)
+        self.put(record, record.bytes)
+
+    def _step(self, record: Record) -> Iterator[Observation]:
+        notes = [*record.notes, *(() if record.look is None else record.look.observations())]
+        yield from notes
+        for step, parts in record.batches:
+            yield from self._described(step, parts)
+        # MLX keeps the rate in an array: it is read at looks.
+        self._rate = record.lr if record.lr is not None else self._rate
+        yield build_step(
+            record.step,
+            record.value,
+            lr=self._rate,
+            gradients=next((n.table for n in notes if isinstance(n, Frame) and n.role is Role.GRADIENT), None),
+            calls=record.calls.names,
+            counts={str(kind): count for kind, count in record.calls.counts.items()},
+            optimiser=record.optimiser,
+            training=record.training,
+            seconds=record.seconds,
+        )
+
+    def _left(self, left: Left) -> Iterable[Observation]:
+        for step, parts in left.batches:
+            yield from self._described(step, parts)
+        yield from self._first_batches.tell()
 
     def _described(self, step: int, parts: Parts) -> Sequence[Batch]:
         # The adapter itself opens watches.
@@ -109,31 +114,4 @@ class MlxWatching(Watching):
 
         if self._first_batches.told or not numbers(parts.inputs, adapter := MlxAdapter()):
             return ()
-        return self._first_batches.add(describe_batch(contents(parts, adapter), Split.TRAIN, step - 1, adapter))
-
-    def _observed(self, record: Record) -> Iterator[Observation]:
-        yield from record.notes
-        for step, parts in record.batches:
-            yield from self._described(step, parts)
-        table = next((n.table for n in record.notes if isinstance(n, Frame) and n.role is Role.GRADIENT), None)
-        # MLX keeps the rate in an array: it is read at looks.
-        self._rate = record.lr if record.lr is not None else self._rate
-        value = record.value
-        yield Step(
-            record.step,
-            value if value is not None and math.isfinite(value) else None,
-            self._rate,
-            gradient_norm=None if table is None else norm_of(table),
-            calls=record.calls,
-            counts=record.counts,
-            optimiser=record.optimiser,
-            training=record.training,
-            seconds={"step": record.seconds},
-            heard=value is not None,
-        )
-
-    def _take(self, record: Record) -> None:
-        if len(self._waiting) >= MOST_WAITING:
-            self.dropped += 1
-            return
-        self._waiting.append(record)
+        return self._first_batches.add(describe_batch(contents(parts, adapter), Split.TRAIN, step, adapter))

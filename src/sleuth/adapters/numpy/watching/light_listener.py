@@ -50,7 +50,7 @@ class LightListener:
         self.rate: float | None = None
         self.training = True
 
-    def begin(self, usual: Mapping[CallKind, int], training: bool, rate: float | None, optimiser: Any) -> None:
+    def begin(self, usual: Mapping[str, int], training: bool, rate: float | None, optimiser: Any) -> None:
         """`usual`: what the last step that was heard in full called."""
         self.on, self.training, self.rate, self.optimiser = True, training, rate, optimiser
         self.usual = frozenset(usual)
