@@ -14,7 +14,7 @@ from sleuth.adapters.keras.costs import KerasProfiles
 from sleuth.adapters.keras.inspecting.inspecting import KerasInspects
 from sleuth.adapters.keras.layer_values import KerasLayerValues
 from sleuth.adapters.keras.watching.discovery import KerasDiscovery
-from sleuth.adapters.keras.watching.watching import KerasWatching
+from sleuth.adapters.keras.watching.watching import KerasWatch
 from sleuth.core.contract.adapter import (
     Adapter,
     Attended,
@@ -124,7 +124,7 @@ class KerasAdapter(
         guard: Guard | None = None,
         keeps: bool = False,
     ) -> Watching:
-        return KerasWatching(model, optimisers, every=every, overhead=overhead, guard=guard, keeps=keeps)
+        return KerasWatch(model, optimisers, every=every, overhead=overhead, guard=guard, keeps=keeps)
 
     def discover(self, begin: Callable[[Discovered], Attended], *, steps: int | None = None) -> Discovering:
         return KerasDiscovery(begin, steps)

@@ -1,7 +1,7 @@
 """What the loop called since its last step, in order, and what can be read off that."""
 
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sleuth.core.observation import Phase
@@ -20,17 +20,19 @@ class Heard(NamedTuple):
     names: tuple[CallKind, ...]
     lengths: tuple[int, ...]  # how often in a row each of them came
     repeated: tuple[int, ...]  # how many of those were given the very input of the call before
-    counts: Mapping[CallKind, int]
+    counts: Mapping[str, int]  # by CallKind
 
-    def phases(self, step: int, optimiser: int = 0, *, last: bool = False) -> Iterator[Phase]:
-        """Rows of forwards that nothing was trained on. `last`: no step followed."""
+    def phases(
+        self, step: int, optimiser: int = 0, *, last: bool = False, alone: Sequence[CallKind] = ()
+    ) -> Iterator[Phase]:
+        """Rows of forwards that nothing was trained on. `last`: no step followed. `alone`: told also where it is one call."""
         backwards = self.counts.get(CallKind.BACKWARD, 0)
         forwards = sum(self.counts.get(kind, 0) for kind in WITH_GRAPH)
         following = (*self.names, "")[1:]
         for name, length, repeated, after in zip(self.names, self.lengths, self.repeated, following, strict=True):
             unused = name in WITH_GRAPH and not after.startswith(USED)
             # One call in evaluation mode may be a validation in one go.
-            if (length > 1 and (unused or name in WITHOUT_GRAPH)) or (unused and name == CallKind.FORWARD_IN_EVAL):
+            if (length > 1 and (unused or name in WITHOUT_GRAPH)) or (unused and name == CallKind.FORWARD_IN_EVAL) or name in alone:
                 yield Phase(step, name, length, repeated, forwards, backwards, optimiser, last)
 
 
@@ -107,7 +109,7 @@ class Calls:
 
     def heard(self, optimiser: int | None = None) -> Heard:
         """None: nobody steps, and everything counts as one's own."""
-        counts: dict[CallKind, int] = {}
+        counts: dict[str, int] = {}
         for said, count in self._counts.items():
             kind = _whose(said, optimiser)
             counts[kind] = counts.get(kind, 0) + count

@@ -44,6 +44,7 @@ class CallKind(StrEnum):
     SKIPPED_ON_USED_GRADIENT = "skipped-on-used-gradient"
 
     # Places only (`Call`): told when they are first met, or at the end of a watch.
+    BATCH = "batch"  # a loader gives one
     UPDATE = "update"  # new weights are put together by hand
     TRAIN = "train"  # the model's mode is set
     EVAL = "eval"
