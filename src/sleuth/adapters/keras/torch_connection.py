@@ -6,7 +6,7 @@ from sleuth.adapters.keras.bench import KerasBench
 from sleuth.adapters.keras.pass_listener import Hearing
 from sleuth.adapters.keras.sides import quiet
 from sleuth.adapters.keras.torch_ops import KerasListener
-from sleuth.adapters.torch.cuts import CutNotes, _cuts
+from sleuth.adapters.torch.cuts import CutNotes, cuts_of
 from sleuth.core.subject import Parts
 from sleuth.core.trial import Connection
 
@@ -33,7 +33,7 @@ def connection(bench: KerasBench, batch: Parts) -> Connection:
     return Connection(
         parameters=len(values),
         without_gradient=tuple(missing.values()),
-        cuts=tuple(_cuts(notes, trail, missing)),
+        cuts=tuple(cuts_of(notes, trail, missing)),
         unused_layers=tuple(sorted(unused)),
         error=error,
         custom=tuple(sorted(set(notes.custom))),

@@ -90,7 +90,7 @@ class Discovery(patches.Listener, Discovering):
         if found_already:
             self._old.update(thing for thing in gc.get_objects() if issubclass(type(thing), Optimizer))
             if self._old:
-                self._forget_hands()
+                self.forget_manual_updates()
             self._hear_calls()
         # After the taps' own: whoever watches has heard of the step when the loop is left.
         if self._most_steps is not None:
@@ -98,7 +98,7 @@ class Discovery(patches.Listener, Discovering):
 
     def close(self) -> None:
         patches.leave(self)
-        self._forget_hands()
+        self.forget_manual_updates()
         if self._hands is not None:
             self._hands.close()
             self._hands = None
@@ -160,13 +160,13 @@ class Discovery(patches.Listener, Discovering):
         assert self._learning is not None
         self._stop_hearing_calls()
         if os.getpid() != self._process or self.trouble is not None:
-            self._forget_hands()
+            self.forget_manual_updates()
             return
         self._is_settling = True
         try:
             found = self._learning.before_backward(loss)
             if found is not None:
-                self._forget_hands()
+                self.forget_manual_updates()
                 self._begin_by_hand(found)
             elif self._learning.is_over:
                 self._learning = None
@@ -178,7 +178,7 @@ class Discovery(patches.Listener, Discovering):
         if self._learning is not None and self._learning.after_backward():
             self._hear_calls()
 
-    def _forget_hands(self) -> None:
+    def forget_manual_updates(self) -> None:
         if self._learning is not None:
             self._learning.close()
             self._learning = None
@@ -204,7 +204,7 @@ class Discovery(patches.Listener, Discovering):
         self._known.add(optimiser)
         if self._is_settling:  # it is one of ours: a watch that ends makes its optimiser again
             return
-        self._forget_hands()
+        self.forget_manual_updates()
         self.pending.append(weakref.ref(optimiser))
         self._strangers.clear()
         self._hear_calls()
