@@ -15,7 +15,7 @@ from sleuth.adapters.keras.describing import number, plain
 from sleuth.adapters.keras.jax_pass_listener import Listened
 from sleuth.adapters.keras.pass_listener import Hearing
 from sleuth.adapters.keras.patches import Function, attempt, contained_context, replaced
-from sleuth.adapters.keras.sides import quiet
+from sleuth.adapters.keras.sides import without_warnings
 from sleuth.adapters.keras.watching.evaluating import JaxEvaluations
 from sleuth.adapters.keras.watching.listener import KerasListener
 from sleuth.adapters.keras.watching.modes import ModeHearing
@@ -186,7 +186,7 @@ class JaxListener(KerasListener):
             if not self._passes.knows(None, given):
                 return None
             hearing = Hearing(model)
-            with quiet():
+            with without_warnings():
                 self._passes.run(hearing, compute, given)
         except Exception:  # a step of the user's own may call the model otherwise
             return None

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sleuth.adapters.keras import backend, crash
+from sleuth.adapters.keras import backend, failure
 from sleuth.adapters.keras.patches import attempt
 from sleuth.adapters.keras.watching.listener import SHARES, KerasListener
 from sleuth.adapters.listening.pace import Pace
@@ -48,7 +48,7 @@ class KerasWatch(ListeningWatch):
         return self.listener.take_kept()
 
     def explain(self, error: BaseException) -> list[Observation]:
-        return crash.explain(error, self.model, self.steps)
+        return failure.explain_crash(error, self.model, self.steps)
 
 
 def _listener_class() -> type[KerasListener]:
