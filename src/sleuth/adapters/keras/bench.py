@@ -28,13 +28,16 @@ from sleuth.core.subject import Parts, Subject, Usage
 
 
 @contextmanager
-def open_bench(subject: Subject) -> Iterator[Bench]:
+def open_bench(subject: Subject, *, copies_only: bool = False) -> Iterator[Bench]:
+    """`copies_only`: in the middle of a training the original is not to be used, where the model cannot be copied."""
     backend.require_known()
     given = (subject.model, subject.loss, optimiser_of(subject))
     note = None
     try:
         parts = copied(*given)
     except Exception as error:  # a model may hold what cannot be copied: locks, open files, generators
+        if copies_only:
+            raise
         parts = given
         note = f"the model cannot be copied ({type(error).__name__}: {error}); the original was used and put back"
     build(parts[0], subject)

@@ -1,5 +1,5 @@
-"""One joint copy of model, loss and optimiser that shares nothing with the user's objects; where its variables come with its first
-batch, it is built."""
+"""One joint copy of model, loss and optimiser that shares nothing with the user's objects. A model whose variables come with its
+first batch is built."""
 
 import copy
 import sys

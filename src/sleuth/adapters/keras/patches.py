@@ -46,13 +46,13 @@ def replaced(owner: Any, name: str, make: Make) -> Iterator[None]:
         place = _found(owner, name)
         _places[id(owner), name] = (owner, place)
     place.makes.append(make)
-    _fill(owner, name, place)
     try:
+        _fill(owner, name, place)
         yield
     finally:
         place.makes.remove(make)
         # Whoever came after us keeps what they put there: theirs calls ours, which is then of no more use to anybody.
-        if vars(owner).get(name) is place.ours:
+        if place.ours is not None and vars(owner).get(name) is place.ours:
             _fill(owner, name, place)
         if not place.makes and _places.get((id(owner), name), (None, None))[1] is place:
             del _places[id(owner), name]

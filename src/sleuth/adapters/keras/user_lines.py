@@ -130,14 +130,14 @@ def pass_on(thing: Any, copied: Any) -> None:
 def noted() -> ExitStack:
     """While it is open, whoever makes a layer, a loss, an optimiser, a schedule or a callback, asks a layer for a weight, freezes
     it or compiles a model is remembered."""
-    stack = ExitStack()
     kinds = (keras.layers.Layer, keras.losses.Loss, keras.optimizers.Optimizer, keras.callbacks.Callback, *_schedules())
-    for kind in kinds:
-        stack.enter_context(replaced(kind, "__init__", _making))
-    stack.enter_context(replaced(keras.Model, "compile", _compiling))
-    stack.enter_context(replaced(keras.layers.Layer, "trainable", _freezing))
-    stack.enter_context(replaced(keras.layers.Layer, "add_weight", _adding))
-    return stack
+    with ExitStack() as stack:
+        for kind in kinds:
+            stack.enter_context(replaced(kind, "__init__", _making))
+        stack.enter_context(replaced(keras.Model, "compile", _compiling))
+        stack.enter_context(replaced(keras.layers.Layer, "trainable", _freezing))
+        stack.enter_context(replaced(keras.layers.Layer, "add_weight", _adding))
+        return stack.pop_all()
 
 
 def _schedules() -> list[type]:

@@ -30,6 +30,9 @@ class KerasDiscovery(Discovery):
         self._is_over = False
 
     def open(self, *, found_already: bool = False) -> None:
+        attempt(self.give_up, self._open_patches)
+
+    def _open_patches(self) -> None:
         self._patches.enter_context(noted())
         self._patches.enter_context(replaced(keras.Model, "make_train_function", self._making))
         if backend.name() == "torch":
@@ -37,7 +40,7 @@ class KerasDiscovery(Discovery):
 
     def close(self) -> None:
         self._is_over = True  # somebody may have wrapped our function meanwhile, and call it still
-        self._patches.close()
+        attempt(self.give_up, self._patches.close)
         self._followed.clear()
         self.trouble = self.trouble or (MIXED if self._loops.is_mixed else None)
 

@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
 
 def fit_patches(listener: "KerasListener") -> ExitStack:
-    stack = ExitStack()
-    for owner, name, make in (
-        (keras.Model, "make_train_function", _train_function),
-        (keras.Model, "make_test_function", _test_function),
-        (keras.callbacks.CallbackList, "on_epoch_end", _epoch_end),
-        (reading_class(), "__next__", _next),
-        (BaseOptimizer, "learning_rate", _learning_rate),
-    ):
-        stack.enter_context(replaced(owner, name, make((listener,))))
-    return stack
+    with ExitStack() as stack:
+        for owner, name, make in (
+            (keras.Model, "make_train_function", _train_function),
+            (keras.Model, "make_test_function", _test_function),
+            (keras.callbacks.CallbackList, "on_epoch_end", _epoch_end),
+            (reading_class(), "__next__", _next),
+            (BaseOptimizer, "learning_rate", _learning_rate),
+        ):
+            stack.enter_context(replaced(owner, name, make((listener,))))
+        return stack.pop_all()
 
 
 Told = tuple["KerasListener"]

@@ -36,10 +36,10 @@ class NonFiniteRerun:
         x, y, _ = keras.utils.unpack_x_y_sample_weight(self.data)
         subject, parts = Subject(self._model, None, optimizer=getattr(self._model, "optimizer", None)), Parts(x, y, self.data)
         try:
-            with KerasAdapter().preserve(subject), open_bench(subject) as bench:
+            with KerasAdapter().preserve(subject), open_bench(subject, copies_only=True) as bench:
                 held_by(bench).set_training(True)
                 for found in bench.observe(parts, step):
                     if isinstance(found, Origin):
                         self._say(found)
-        except Exception:  # what a step of the user's own does need not be possible here: then nothing is told
+        except Exception:  # a model may hold what cannot be copied, and a step of the user's own may do what cannot be done here
             return

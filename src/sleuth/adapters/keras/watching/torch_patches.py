@@ -18,14 +18,14 @@ Make = Callable[[Function], Function]
 
 
 def step_patches(listener: "TorchListener") -> ExitStack:
-    stack = ExitStack()
-    for owner, name, make in (
-        (torch.Tensor, "backward", _backward),
-        (torch.nn.Module, "zero_grad", _zero_grad),
-        (BaseOptimizer, "apply", _apply),
-    ):
-        stack.enter_context(replaced(owner, name, make(listener)))
-    return stack
+    with ExitStack() as stack:
+        for owner, name, make in (
+            (torch.Tensor, "backward", _backward),
+            (torch.nn.Module, "zero_grad", _zero_grad),
+            (BaseOptimizer, "apply", _apply),
+        ):
+            stack.enter_context(replaced(owner, name, make(listener)))
+        return stack.pop_all()
 
 
 def layer_call(listener: "TorchListener") -> Make:
