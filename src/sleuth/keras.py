@@ -5,7 +5,7 @@ from typing import Any
 import keras
 
 from sleuth import api
-from sleuth.adapters.keras.watching.watching import KerasWatching
+from sleuth.adapters.keras.watching.watching import KerasWatch
 from sleuth.core.errors import UnusableInput
 from sleuth.core.report import Report
 from sleuth.session.watch import Watch as Watched
@@ -25,8 +25,8 @@ class Watch(keras.callbacks.Callback):
         if self.watch is not None:
             self.watch.close()
         self.watch = api.watch(self.model, self.model.optimizer, **self._options)
-        if isinstance(self.watch.watching, KerasWatching):
-            self.watch.watching.on_failure = self._failed
+        if isinstance(self.watch.watching, KerasWatch):
+            self.watch.watching.listener.on_failure = self._failed
 
     def _failed(self, error: BaseException) -> None:
         if self.watch is not None:

@@ -12,7 +12,7 @@ from keras import layers
 
 import sleuth
 from sleuth.adapters.keras import ADAPTER
-from sleuth.adapters.keras.watching.asked_inputs import Around
+from sleuth.adapters.keras.watching.evaluating import Around
 from sleuth.core.history import Seen
 from sleuth.core.observation import LossCall, Role, Step
 from sleuth.testing.conformance import rules

@@ -1,6 +1,7 @@
 """`fit` under watch: nothing changes, and what happens is seen."""
 
 import os
+import threading
 
 os.environ.setdefault("KERAS_BACKEND", "torch")
 
@@ -13,7 +14,7 @@ from keras import layers
 import sleuth
 from sleuth.adapters.keras import ADAPTER
 from sleuth.core.history import Seen
-from sleuth.core.observation import Architecture, Evaluation, LossCall, Origin, Role, Split, Step
+from sleuth.core.observation import Architecture, Evaluation, LossCall, NotFinite, Origin, Role, Split, Step
 from tests.material import digits
 
 X, Y = (a[:320] for a in digits())
@@ -177,17 +178,41 @@ def test_layers_can_be_made_while_a_watch_is_open_and_are_described_alike() -> N
     assert bare.get_config() == Bare(name="bare").get_config()
 
 
+def nans(made: keras.Model, *callbacks: keras.callbacks.Callback) -> list[np.ndarray]:
+    """What is left of a training whose loss is not finite."""
+    made.compile(keras.optimizers.SGD(0.01), lambda truth, scores: keras.ops.mean(keras.ops.log(scores)))
+    made.fit(X, Y, epochs=1, batch_size=32, verbose=0, callbacks=list(callbacks))
+    return [np.array(w) for w in made.get_weights()] + [np.asarray(keras.random.normal((3,))), torch.rand(3).numpy()]
+
+
 def test_a_loss_that_is_not_finite_is_traced_without_touching_dice_and_weights() -> None:
     """What is done again draws no number of the user's, and moves no running statistics of the model's."""
 
-    def trained(*callbacks: keras.callbacks.Callback) -> list[np.ndarray]:
-        made = model()
-        made.compile(keras.optimizers.SGD(0.01), lambda truth, scores: keras.ops.mean(keras.ops.log(scores)))
-        made.fit(X, Y, epochs=1, batch_size=32, verbose=0, callbacks=list(callbacks))
-        return [np.array(w) for w in made.get_weights()] + [np.asarray(keras.random.normal((3,))), torch.rand(3).numpy()]
-
     watch = sleuth.keras.Watch(directory=None, quiet=True)
-    plain, watched = trained(), trained(watch)
+    plain, watched = nans(model()), nans(model(), watch)
     assert all(np.array_equal(a, b, equal_nan=True) for a, b in zip(plain, watched, strict=True))
     assert watch.watch is not None
     assert Seen(watch.watch.history).all(Origin)
+
+
+def test_a_model_that_cannot_be_copied_trains_on_where_its_loss_is_not_finite() -> None:
+    plain = nans(model())
+    made, watch = model(), sleuth.keras.Watch(directory=None, quiet=True)
+    made.lock = threading.Lock()
+    watched = nans(made, watch)
+    assert all(np.array_equal(a, b, equal_nan=True) for a, b in zip(plain, watched, strict=True))
+    assert watch.watch is not None
+    assert watch.watch.watching.trouble is None
+
+
+def test_a_loss_and_a_gradient_that_are_not_finite_are_met_at_their_steps_without_being_asked_for() -> None:
+    """The gradient of the root of zero is infinite while the loss is finite; later rows make the loss itself so."""
+    rows = np.ones((320, 4), np.float32)
+    rows[32 * 2 :] = 0.0
+    rows[32 * 5 :] = np.nan
+    made = keras.Sequential([keras.Input((4,)), layers.Dense(1, use_bias=False, name="only")])
+    made.compile(keras.optimizers.SGD(0.0), lambda truth, scores: keras.ops.mean(keras.ops.sqrt(keras.ops.abs(scores))))
+    with sleuth.watch(made, directory=None, quiet=True, every=1) as w:
+        made.fit(rows, np.zeros(320), batch_size=32, shuffle=False, verbose=0)
+    met = {(seen.what, seen.step, seen.where) for seen in Seen(w.history).all(NotFinite)}
+    assert {("gradient", 2, "only.kernel"), ("loss", 5, None)} <= met

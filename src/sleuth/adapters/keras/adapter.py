@@ -7,14 +7,14 @@ from typing import Any
 import keras
 import numpy as np
 
-from sleuth.adapters.keras import backend, crash, data_sources, describing, flow, state
+from sleuth.adapters.keras import backend, data_sources, describing, failure, flow, state
 from sleuth.adapters.keras.bench import held_by, open_bench
 from sleuth.adapters.keras.checkpoint_state import KerasCheckpointState
 from sleuth.adapters.keras.costs import KerasProfiles
 from sleuth.adapters.keras.inspecting.inspecting import KerasInspects
 from sleuth.adapters.keras.layer_values import KerasLayerValues
 from sleuth.adapters.keras.watching.discovery import KerasDiscovery
-from sleuth.adapters.keras.watching.watching import KerasWatching
+from sleuth.adapters.keras.watching.watching import KerasWatch
 from sleuth.core.contract.adapter import (
     Adapter,
     Attended,
@@ -97,13 +97,7 @@ class KerasAdapter(
 
     def connection(self, bench: Bench, batch: Parts) -> Connection:
         held = held_by(bench)
-        if backend.name() == "torch":
-            from sleuth.adapters.keras import torch_connection
-
-            return torch_connection.connection(held, batch)
-        from sleuth.adapters.keras import jax_connection
-
-        return jax_connection.connection(held, batch)
+        return held.side.connection(held, batch)
 
     def flow(self, bench: Bench, batch: Parts) -> Flow:
         held = held_by(bench)
@@ -124,13 +118,13 @@ class KerasAdapter(
         guard: Guard | None = None,
         keeps: bool = False,
     ) -> Watching:
-        return KerasWatching(model, optimisers, every=every, overhead=overhead, guard=guard, keeps=keeps)
+        return KerasWatch(model, optimisers, every=every, overhead=overhead, guard=guard, keeps=keeps)
 
     def discover(self, begin: Callable[[Discovered], Attended], *, steps: int | None = None) -> Discovering:
         return KerasDiscovery(begin, steps)
 
     def explain(self, error: BaseException) -> list[Observation]:
-        return crash.explain(error)
+        return failure.explain_crash(error)
 
     def loss_with(self, bench: Bench, batch: Parts, change: Callable[[Any], Any]) -> float:
         with held_by(bench).answers_changed(change):

@@ -7,19 +7,19 @@ from typing import Any
 import keras
 import numpy as np
 
-from sleuth.adapters.keras import backend, copying, failure
+from sleuth.adapters.keras import backend, failure
 from sleuth.adapters.keras.activity import activity
-from sleuth.adapters.keras.building import build
+from sleuth.adapters.keras.copying import build, copied
 from sleuth.adapters.keras.describing import optimiser_of, rate_of
 from sleuth.adapters.keras.float64 import widen
+from sleuth.adapters.keras.losses import NotOneNumber, one_number, require_scalar
 from sleuth.adapters.keras.model_parts import trainable, variables
 from sleuth.adapters.keras.objective import Objective
-from sleuth.adapters.keras.one_number import NotOneNumber, one_number, require_scalar
 from sleuth.adapters.keras.origins import Origins
 from sleuth.adapters.keras.pass_listener import Hearing
 from sleuth.adapters.keras.rates import decay_of, ready, scale_decay, scaled
-from sleuth.adapters.keras.sides import quiet, side_of
-from sleuth.adapters.keras.state import Memento
+from sleuth.adapters.keras.sides import side_of, without_warnings
+from sleuth.adapters.keras.state import Snapshot
 from sleuth.core.contract.adapter import Bench, Gradients
 from sleuth.core.errors import Unsupported
 from sleuth.core.observation import Failure, Observation
@@ -28,13 +28,16 @@ from sleuth.core.subject import Parts, Subject, Usage
 
 
 @contextmanager
-def open_bench(subject: Subject) -> Iterator[Bench]:
+def open_bench(subject: Subject, *, copies_only: bool = False) -> Iterator[Bench]:
+    """`copies_only`: in the middle of a training the original is not to be used, where the model cannot be copied."""
     backend.require_known()
     given = (subject.model, subject.loss, optimiser_of(subject))
     note = None
     try:
-        parts = copying.copied(*given)
+        parts = copied(*given)
     except Exception as error:  # a model may hold what cannot be copied: locks, open files, generators
+        if copies_only:
+            raise
         parts = given
         note = f"the model cannot be copied ({type(error).__name__}: {error}); the original was used and put back"
     build(parts[0], subject)
@@ -89,10 +92,12 @@ class KerasBench(Bench):
     def write(self, path: str, values: np.ndarray) -> None:
         self._all[path].assign(backend.like(np.asarray(values), self._all[path]))
 
-    def snapshot(self) -> Memento:
-        return Memento([*self.model.variables, *(self.optimiser.variables if self.optimiser is not None else ())], self.optimiser)
+    def snapshot(self) -> Snapshot:
+        return Snapshot(
+            [*self.model.variables, *(self.optimiser.variables if self.optimiser is not None else ())], self.optimiser
+        )
 
-    def restore(self, snapshot: Memento) -> None:
+    def restore(self, snapshot: Snapshot) -> None:
         snapshot.put_back()
         self._last = None
 
@@ -106,7 +111,7 @@ class KerasBench(Bench):
         origins = Origins(hearing)
         output, value, failed = None, None, None
         try:
-            with quiet(), origins.listening():
+            with without_warnings(), origins.listening():
                 output, value = self.side.listened(hearing, self._evaluated, self._tree(batch), ("observe", self._training))
         except Exception as error:
             failed = self.explain_failure(error, hearing.phase, hearing.failed_in)
@@ -169,12 +174,12 @@ class KerasBench(Bench):
         """The loss, one number of the backend."""
         return one_number(self._evaluate(batch)[1])
 
-    @quiet()
+    @without_warnings()
     def forward(self, inputs: Any) -> Any:
         given = map_arrays(inputs, self._converted, backend.is_array)
         return self.side.without_gradients(self._answer, given, ("answer", self._training))[0]
 
-    @quiet()
+    @without_warnings()
     def outputs(self, batch: Parts) -> tuple[Any, ...]:
         if self._subject.step is None:
             return (self.forward(batch.inputs),)
@@ -189,7 +194,7 @@ class KerasBench(Bench):
     def usage(self, batch: Parts) -> Usage | None:
         return None  # what a step does between the batch and the model is not followed
 
-    @quiet()
+    @without_warnings()
     def loss(self, batch: Parts) -> float:
         native, key = self.native(batch), self._training
         if self._subject.step is not None:
@@ -209,7 +214,7 @@ class KerasBench(Bench):
         inputs, target = tree
         return self.compute(Parts(inputs, target, None))
 
-    @quiet()
+    @without_warnings()
     def gradients(self, batch: Parts) -> Gradients:
         if not self._held:
             raise Unsupported("no variable is trainable")
@@ -224,7 +229,7 @@ class KerasBench(Bench):
         self.apply(batch)
         return loss
 
-    @quiet()
+    @without_warnings()
     def apply(self, batch: Parts) -> None:
         if self._last is None or self.optimiser is None:
             raise Unsupported("no gradients were computed before the step")
@@ -248,7 +253,7 @@ class KerasBench(Bench):
 
     def double(self) -> "Bench":
         try:
-            model, loss, _ = copying.copied(self.model, self._objective.given, None)
+            model, loss, _ = copied(self.model, self._objective.given, None)
         except Exception as error:
             raise Unsupported(f"the model cannot be copied: {error}") from None
         from sleuth.adapters.keras.float64_bench import DoubleBench

@@ -1,7 +1,9 @@
-"""One joint copy of model, loss and optimiser that shares nothing with the user's objects."""
+"""One joint copy of model, loss and optimiser that shares nothing with the user's objects. A model whose variables come with its
+first batch is built."""
 
 import copy
 import sys
+from dataclasses import replace
 from types import CellType, FunctionType, MethodType
 from typing import Any
 
@@ -9,9 +11,13 @@ import keras
 from keras.src.saving.keras_saveable import KerasSaveable
 from keras.src.utils.tracking import Tracker
 
+from sleuth.adapters.keras import backend, data_sources
 from sleuth.adapters.keras.model_parts import layers
 from sleuth.adapters.keras.patches import replaced
 from sleuth.adapters.keras.user_lines import pass_on
+from sleuth.core.errors import UnusableInput
+from sleuth.core.runtime.tree import map_arrays
+from sleuth.core.subject import Subject, take_apart
 
 # Made for the original, and bound to it: Keras makes them anew.
 OF_FIT = ("train_function", "test_function", "predict_function", "_eval_epoch_iterator", "history")
@@ -65,3 +71,37 @@ def _know_again(optimiser: Any) -> None:
     """An optimiser knows its variables by their ids."""
     if optimiser.built:
         optimiser._trainable_variables_indices = {optimiser._var_key(v): i for i, v in enumerate(optimiser._trainable_variables)}
+
+
+def is_built(model: Any) -> bool:
+    return bool(model.built) or bool(model.weights)
+
+
+def build(model: Any, subject: Subject) -> None:
+    """Run a copy of the user's once on a batch of the data, as `fit` would, so that it has its variables."""
+    if is_built(model):
+        return
+    batch = data_sources.first_batch(subject.train)
+    if batch is None:
+        raise UnusableInput(
+            "the model has no variables yet: they come into being with its first batch. Call it once, model(x[:1]), or give "
+            "it keras.Input(shape=…) as its first layer, before you hand it over."
+        )
+    inputs = take_apart(batch, subject.split).inputs
+    try:
+        model(map_arrays(inputs, _first_two, backend.is_array))
+    except Exception:  # forward-fails tells it, with all that is known
+        return
+
+
+def as_built(subject: Subject) -> Subject:
+    """With a copy of the model that has its variables, where the user's has none yet and there are data to build it with."""
+    if is_built(subject.model) or subject.train is None:
+        return subject
+    model, _, optimiser = copied(subject.model, None, subject.optimizer)
+    build(model, subject)
+    return replace(subject, model=model, optimizer=optimiser)
+
+
+def _first_two(array: Any) -> Any:
+    return backend.native(array[:2])

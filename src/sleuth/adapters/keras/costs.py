@@ -15,7 +15,7 @@ from sleuth.adapters.keras.inspecting.layer_calls import Visitor
 from sleuth.adapters.keras.model_parts import layers
 from sleuth.adapters.keras.pass_listener import Hearing
 from sleuth.adapters.keras.patches import replaced
-from sleuth.adapters.keras.sides import quiet
+from sleuth.adapters.keras.sides import without_warnings
 from sleuth.core.contract.adapter import Bench, Profiles
 from sleuth.core.contract.workload import Cost, LayerWork, MemoryUse, Phases
 from sleuth.core.errors import Unsupported
@@ -73,7 +73,7 @@ def _layers(bench: KerasBench, batch: Parts, repeats: int) -> tuple[LayerWork, .
     for _ in range(max(repeats, 1)):
         visitor = Visitor(bench.model)
         began = time.perf_counter()
-        with quiet(), visitor.following():
+        with without_warnings(), visitor.following():
             bench.compute(native)
         found.append((time.perf_counter() - began, visitor))
     total, visitor = min(found, key=lambda one: one[0])
@@ -128,14 +128,14 @@ def _operations(bench: KerasBench, native: Parts) -> Counter[str]:
     def heard() -> None:
         counted[stack[-1] if stack else ""] += 1
 
-    with quiet(), replaced(keras.layers.Layer, "__call__", calling), Dispatched(heard):
+    with without_warnings(), replaced(keras.layers.Layer, "__call__", calling), Dispatched(heard):
         bench.compute(native)
     return counted
 
 
 def _memory(bench: KerasBench, batch: Parts) -> MemoryUse:
     hearing = Hearing(bench.model)
-    with quiet(), hearing.listening():
+    with without_warnings(), hearing.listening():
         bench.compute(bench.native(batch))
     free = {id(v) for v in bench.model.trainable_variables}
     parameters = _bytes(v for v in bench.model.variables if id(v) in free)

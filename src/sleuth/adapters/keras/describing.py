@@ -10,7 +10,7 @@ import numpy as np
 from sleuth.adapters.common.machine import machine
 from sleuth.adapters.common.schedule import highest
 from sleuth.adapters.keras import backend
-from sleuth.adapters.keras.building import as_built
+from sleuth.adapters.keras.copying import as_built
 from sleuth.adapters.keras.families import family_of, settings_of, version
 from sleuth.adapters.keras.losses import loss_name
 from sleuth.adapters.keras.model_parts import layers, variables

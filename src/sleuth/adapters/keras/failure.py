@@ -1,14 +1,16 @@
-"""What an exception in forward, loss or backward of a Keras model really says."""
+"""What an exception in forward, loss or backward of a Keras model really says, on a bench or in the user's own script."""
 
 import re
 from collections.abc import Callable
 from typing import Any
 
+from sleuth.adapters.keras import backend
+from sleuth.adapters.keras.checkpoint import read_misfit
 from sleuth.adapters.keras.model_parts import layers
 from sleuth.adapters.keras.user_lines import BENCH, made_at
 from sleuth.core.location import Location, locate
-from sleuth.core.observation import Failure
-from sleuth.core.runtime.place import is_users
+from sleuth.core.observation import Crash, Failure, Observation
+from sleuth.core.runtime.place import innermost, is_users
 
 Told = tuple[str, str | None, str | None, str | None]  # kind, expected, got, advice
 # Keras puts the message in bold, below the name of the layer and above what it was given.
@@ -29,6 +31,31 @@ def explain(error: Exception, phase: str, model: Any, layer: str | None = None) 
         advice=advice,
         location=_line(error) or next((made_at(one) for path, one in layers(model) if path == found), None),
     )
+
+
+def explain_crash(error: BaseException, model: Any = None, steps: int = 0) -> list[Observation]:
+    """What is behind an exception that ended a training or a script."""
+    if not isinstance(error, Exception):
+        return []
+    misfit = read_misfit(error)
+    message, layer, (kind, expected, got, advice) = read(error, model)
+    place = innermost(error.__traceback__)
+    first = message.splitlines()[0] if message else ""
+    crash = Crash(steps, type(error).__name__, first, "forward" if kind != "other" else None, place)
+    if misfit is not None:
+        return [misfit, Crash(steps, type(error).__name__, first, None, place)]
+    if kind != "other":
+        told = Failure("forward", type(error).__name__, message, kind, layer, expected, got, advice, place)
+        return [told, crash]
+    return _crash_of_torch(error) or [crash]
+
+
+def _crash_of_torch(error: BaseException) -> list[Observation]:
+    if backend.name() != "torch":
+        return []
+    from sleuth.adapters.torch.failures import crash
+
+    return crash.explain_crash(error, crash.Known())
 
 
 def read(error: Exception, model: Any) -> tuple[str, str | None, Told]:

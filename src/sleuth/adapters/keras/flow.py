@@ -17,7 +17,7 @@ from sleuth.adapters.keras.families import ACTIVATIONS, POOLS, RESHAPING, SOFTMA
 from sleuth.adapters.keras.model_parts import inner, variables
 from sleuth.adapters.keras.pass_listener import CLOSED, Hearing
 from sleuth.adapters.keras.patches import replaced
-from sleuth.adapters.keras.sides import quiet
+from sleuth.adapters.keras.sides import without_warnings
 from sleuth.core.reading.flow import Axes, reshaped
 from sleuth.core.runtime.tree import leaves
 from sleuth.core.subject import Parts
@@ -170,7 +170,7 @@ def flow(bench: KerasBench, batch: Parts) -> Flow:
 
     before = bench.snapshot()
     try:
-        with quiet():
+        with without_warnings():
             bench.side.followed(run, native.inputs)
     finally:
         before.put_back()

@@ -8,7 +8,7 @@ import keras
 import numpy as np
 
 from sleuth.adapters.jax.tape import Entry, Tape
-from sleuth.adapters.keras.broadcasting import Meeting
+from sleuth.adapters.keras.sides import Meeting
 
 ELEMENTWISE = ("sub", "mul", "add", "div")
 # Between a value and an axis that it was given: they make no new values.

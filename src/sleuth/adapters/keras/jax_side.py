@@ -2,17 +2,21 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import keras
 
 from sleuth.adapters.keras import backend
-from sleuth.adapters.keras.broadcasting import Meeting
 from sleuth.adapters.keras.jax_pass_listener import IN_HASTE, Listened, followed
 from sleuth.adapters.keras.pass_listener import Hearing
-from sleuth.adapters.keras.sides import Side, assign, other_variables
+from sleuth.adapters.keras.sides import Meeting, Side, assign, other_variables, without_warnings
 from sleuth.core.contract.workload import Hear, Heard
+from sleuth.core.subject import Parts
+from sleuth.core.trial import Connection
+
+if TYPE_CHECKING:
+    from sleuth.adapters.keras.bench import KerasBench
 
 
 class JaxSide(Side):
@@ -52,6 +56,25 @@ class JaxSide(Side):
         from sleuth.adapters.keras.jax_broadcasting import meeting
 
         return meeting(compute, output, target)
+
+    def connection(self, bench: "KerasBench", batch: Parts) -> Connection:
+        """Where there is no path, JAX writes plain zeros."""
+        native, free = bench.native(batch), list(bench.model.trainable_variables)
+        others = other_variables(bench.model)
+
+        def loss(values: Any) -> Any:
+            mapping = [*zip(free, values, strict=True), *((v, v.value) for v in others)]
+            with keras.StatelessScope(state_mapping=mapping, collect_losses=True):
+                return bench.compute(native)
+
+        with without_warnings():
+            program = jax.make_jaxpr(jax.grad(loss))([v.value for v in free]).jaxpr
+        makers = {id(out): equation for equation in program.eqns for out in equation.outvars}
+        cut = {id(v) for v, out in zip(free, program.outvars, strict=True) if _is_plain_zero(out, makers)}
+        paths = {path: variable for path, variable in bench.held.items()}
+        missing = tuple(path for path, variable in paths.items() if id(variable) in cut)
+        # Whoever stops a gradient leaves no line of the user's behind in the program: the variables are told, the place is not.
+        return Connection(len(paths), missing)
 
     def followed(self, compute: Callable[[Any], None], given: Any) -> None:
         try:
@@ -122,3 +145,15 @@ class JaxSide(Side):
     def wide(self) -> Iterator[None]:
         with jax.enable_x64(True), super().wide():
             yield
+
+
+def _is_plain_zero(out: Any, makers: dict[int, Any]) -> bool:
+    """A number, or an array that is filled with one and depends on nothing."""
+    while not hasattr(out, "val"):
+        equation = makers.get(id(out))
+        if equation is None or equation.primitive.name not in ("broadcast_in_dim", "convert_element_type", "mul", "pjit", "jit"):
+            return False
+        if equation.primitive.name in ("mul", "pjit", "jit") or not equation.invars:
+            return False
+        out = equation.invars[0]
+    return float(out.val) == 0.0

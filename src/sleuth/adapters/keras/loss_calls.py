@@ -10,9 +10,9 @@ from sleuth.adapters.common.axis_sums import axis_sums, exp_sums
 from sleuth.adapters.common.loss_family import recognise
 from sleuth.adapters.common.loss_values import array_facts
 from sleuth.adapters.keras import backend
-from sleuth.adapters.keras.broadcasting import Meeting
 from sleuth.adapters.keras.losses import BY_LOGITS, family_of, name_of
 from sleuth.adapters.keras.pass_listener import HeardLoss, Hearing
+from sleuth.adapters.keras.sides import Meeting
 from sleuth.adapters.keras.user_lines import made_at
 from sleuth.core.location import Location
 from sleuth.core.observation import Argument, LossCall

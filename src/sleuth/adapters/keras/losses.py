@@ -1,13 +1,17 @@
-"""What the loss of a Keras training is, and how it is called."""
+"""What the loss of a Keras training is, and how it is called; and that it is one number."""
 
 import inspect
 from collections.abc import Callable
 from typing import Any
 
 import keras
+import numpy as np
 from keras.src.losses.losses import LossFunctionWrapper
 
+from sleuth.adapters.keras import backend
+from sleuth.core.errors import Unsupported
 from sleuth.core.subject import Subject
+from sleuth.core.words import kind_of
 
 # Keras' own losses by the function beneath them → family; those that ask `from_logits` have two.
 FAMILIES = {
@@ -81,3 +85,23 @@ def takes_truth_first(loss: Any) -> bool:
     except (TypeError, ValueError):
         return False
     return bool(names) and names[0] in TRUTHS
+
+
+class NotOneNumber(ValueError):
+    """A loss that no gradient can be taken of."""
+
+
+def one_number(value: Any) -> Any:
+    if value is None:
+        raise Unsupported("no loss was given, and the model is not compiled with one: model.compile(loss=…)")
+    require_scalar(value)
+    return keras.ops.reshape(value, ())
+
+
+def require_scalar(value: Any) -> None:
+    shape = tuple(value.shape) if backend.is_array(value) or hasattr(value, "shape") else None
+    if shape is None and isinstance(value, int | float):
+        raise NotOneNumber("the loss is a plain number: it has left the graph, return what the operations gave")
+    if shape is None or int(np.prod(shape)) != 1:
+        got = kind_of(value) if shape is None else f"an array of shape {shape}"
+        raise NotOneNumber(f"the loss is not one number but {got}; average it: keras.ops.mean(loss)")

@@ -3,11 +3,10 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from sleuth.adapters.keras.broadcasting import Meeting
 from sleuth.adapters.keras.loss_calls import heard_calls, met_at, one_of_each, own_call
 from sleuth.adapters.keras.losses import as_function, has_own_loss, loss_name
 from sleuth.adapters.keras.pass_listener import Hearing
-from sleuth.adapters.keras.sides import Side, quiet
+from sleuth.adapters.keras.sides import Meeting, Side, without_warnings
 from sleuth.adapters.keras.source_lines import compiled_with
 from sleuth.core.observation import LossCall
 from sleuth.core.subject import Parts, Subject
@@ -50,7 +49,7 @@ class Objective:
             return self.of(output, [], Parts(batch.inputs, target, batch.raw), training=training)
 
         asked = None if self._has_step or not self._is_there else ask
-        with quiet():
+        with without_warnings():
             call = own_call(self._name, *pair, value, hearing, asked)
             met = None if asked is None else _meeting(side, asked, *pair)
         yield call if met is None else met_at(call, met)

@@ -20,7 +20,7 @@ from keras.src.backend.common.symbolic_scope import in_symbolic_scope
 from sleuth.adapters.keras import backend
 from sleuth.adapters.keras.families import ACTIVATIONS, RESHAPING, SOFTMAXES, family_of, fused
 from sleuth.adapters.keras.model_parts import inner, layers
-from sleuth.adapters.keras.patches import replaced
+from sleuth.adapters.keras.patches import attempt, replaced, reraise
 from sleuth.adapters.keras.user_lines import line_now, made_at
 from sleuth.core.location import Location
 from sleuth.core.runtime.tree import leaves, map_arrays
@@ -84,8 +84,10 @@ class Hearing:
         model: Any,
         keep: Callable[[Any], np.ndarray] = lambda array: np.array(backend.values(array)),
         listens: Callable[[], bool] = lambda: True,
+        failed: Callable[[Exception], None] = reraise,
     ) -> None:
         self.model = model
+        self._failed = failed  # is given errors of ours: in the user's training they must not come out
         self._keep = keep  # how values are kept: a copy, since the next step may write over them
         self._listens = listens  # to what goes on now?
         self._layers = {id(layer): (path, layer) for path, layer in layers(model)}
@@ -140,12 +142,9 @@ class Hearing:
 
     def _layer(self, plain: Callable[..., Any]) -> Callable[..., Any]:
         def call(layer: Any, *args: Any, **kwargs: Any) -> Any:
-            path, _ = self._layers.get(id(layer), ("", None))
-            if (not path and layer is not self.model) or in_symbolic_scope() or not self._listens():
+            path = attempt(self._failed, self._entered, layer)
+            if path is None:
                 return plain(layer, *args, **kwargs)
-            self.stack.append(path)
-            self._last.pop(path, None)
-            self._root = sys._getframe() if layer is self.model else self._root
             try:
                 output = plain(layer, *args, **kwargs)
             except Exception:
@@ -154,10 +153,20 @@ class Hearing:
             finally:
                 self.stack.pop()
                 self._root = None if layer is self.model else self._root
-            self._left(path, layer, args, kwargs, output)
+            attempt(self._failed, self._left, path, layer, args, kwargs, output)
             return output
 
         return call
+
+    def _entered(self, layer: Any) -> str | None:
+        """The path of a layer that is about to run; None: it is not listened to."""
+        path, _ = self._layers.get(id(layer), ("", None))
+        if (not path and layer is not self.model) or in_symbolic_scope() or not self._listens():
+            return None
+        self._last.pop(path, None)
+        self._root = sys._getframe(2) if layer is self.model else self._root
+        self.stack.append(path)
+        return path
 
     def _left(self, path: str, layer: Any, args: Any, kwargs: Any, output: Any) -> None:
         given = tuple(a for _, a in leaves((args, kwargs), backend.is_array))
@@ -196,13 +205,15 @@ class Hearing:
 
         def function(x: Any, *args: Any, **kwargs: Any) -> Any:
             output = plain(x, *args, **kwargs)
-            if self.stack and not self._in_loss and backend.is_tensor(output) and not _is_empty(output):
-                self._note_function(word, x, output, kwargs.get("axis", args[0] if args else None))
+            if self.stack and not self._in_loss:
+                attempt(self._failed, self._note_function, word, x, output, kwargs.get("axis", args[0] if args else None))
             return output
 
         return function
 
     def _note_function(self, word: str, x: Any, output: Any, axis: Any) -> None:
+        if not backend.is_tensor(output) or _is_empty(output):
+            return
         path = self.layer
         layer = next((layer for p, layer in self._layers.values() if p == path), self.model)
         family = family_of(layer) if layer is not self.model else "container"
@@ -250,7 +261,7 @@ class Hearing:
 
     def _loss(self, plain: Callable[..., Any]) -> Callable[..., Any]:
         def call(loss: Any, y_true: Any, y_pred: Any, *args: Any, **kwargs: Any) -> Any:
-            if not self._listens():
+            if not attempt(self._failed, self._listens):
                 return plain(loss, y_true, y_pred, *args, **kwargs)
             self._in_loss += 1
             returned = None
@@ -259,9 +270,8 @@ class Hearing:
             finally:
                 self._in_loss -= 1
                 weighted = any(a is not None for a in (*args, *kwargs.values()))
-                self.losses.append(
-                    HeardLoss(loss, y_true, y_pred, returned, {"has_weight": True} if weighted else {}, line_now())
-                )
+                options = {"has_weight": True} if weighted else {}
+                attempt(self._failed, self._note_loss, loss, y_true, y_pred, returned, options)
             return returned
 
         return call
@@ -269,11 +279,14 @@ class Hearing:
     def _entropy(self, plain: Callable[..., Any], name: str) -> Callable[..., Any]:
         def function(target: Any, output: Any, from_logits: bool = False, **kwargs: Any) -> Any:
             returned = plain(target, output, from_logits=from_logits, **kwargs)
-            if not self._in_loss and not in_symbolic_scope() and self._listens():
-                self.losses.append(HeardLoss(name, target, output, returned, {"from_logits": from_logits}, line_now()))
+            if not self._in_loss and not in_symbolic_scope() and attempt(self._failed, self._listens):
+                attempt(self._failed, self._note_loss, name, target, output, returned, {"from_logits": from_logits})
             return returned
 
         return function
+
+    def _note_loss(self, loss: Any, truth: Any, output: Any, returned: Any, options: dict[str, Any]) -> None:
+        self.losses.append(HeardLoss(loss, truth, output, returned, options, line_now()))
 
 
 def _is_empty(array: Any) -> bool:

@@ -1,12 +1,18 @@
-"""Putting functions of ours in the place of one of Keras', for a time. Whoever comes first may go first: the rest stay."""
+"""Functions of ours in the place of one of Keras', for a time.
+
+Keras' own, beside `listening.patches.Patch`: a patch of that kind stands once at a place and tells whoever listens, while here
+several watches, benches and listeners to one pass each put their own function there, and they are removed in any order; what is
+replaced may be the setter of a property, or a constructor whose signature Keras reads.
+"""
 
 import inspect
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import wraps
-from typing import Any
+from typing import Any, TypeVar
 
+Result = TypeVar("Result")
 Function = Callable[..., Any]
 Make = Callable[[Function], Function]  # is given the function that stood there before
 _ABSENT = object()
@@ -40,13 +46,13 @@ def replaced(owner: Any, name: str, make: Make) -> Iterator[None]:
         place = _found(owner, name)
         _places[id(owner), name] = (owner, place)
     place.makes.append(make)
-    _fill(owner, name, place)
     try:
+        _fill(owner, name, place)
         yield
     finally:
         place.makes.remove(make)
         # Whoever came after us keeps what they put there: theirs calls ours, which is then of no more use to anybody.
-        if vars(owner).get(name) is place.ours:
+        if place.ours is not None and vars(owner).get(name) is place.ours:
             _fill(owner, name, place)
         if not place.makes and _places.get((id(owner), name), (None, None))[1] is place:
             del _places[id(owner), name]
@@ -75,3 +81,32 @@ def _wrapped(plain: Any, make: Make) -> Any:
         # Keras reads a constructor's parameters in two ways, of which one does not look through a wrapper.
         ours.__signature__ = inspect.signature(plain)  # type: ignore[attr-defined]
     return ours
+
+
+def attempt(failed: Callable[[Exception], None], action: Callable[..., Result], *args: Any) -> Result | None:
+    """Something of ours inside a call of the user's: its errors go to `failed`, not to the user. None: it failed."""
+    try:
+        return action(*args)
+    except Exception as error:
+        failed(error)
+        return None
+
+
+@contextmanager
+def contained_context(make: Callable[[], AbstractContextManager[Any]], failed: Callable[[Exception], None]) -> Iterator[None]:
+    """Inside a call of the user's: what is inside runs whether ours can be entered or not, and only its own errors come out."""
+    stack = ExitStack()
+    attempt(failed, lambda: stack.enter_context(make()))
+    try:
+        yield
+    finally:
+        attempt(failed, stack.close)
+
+
+def ignore(error: Exception) -> None:
+    """What was to be noted is not known then; nothing else depends on it."""
+
+
+def reraise(error: Exception) -> None:
+    """On a copy of the model, where no code of the user's waits above us."""
+    raise error

@@ -4,22 +4,38 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import keras
 from keras.src.backend.common import dtypes
 
 from sleuth.adapters.keras import backend
-from sleuth.adapters.keras.broadcasting import Meeting
 from sleuth.adapters.keras.pass_listener import Hearing
 from sleuth.core.contract.workload import Hear, Heard
+from sleuth.core.location import Location
 from sleuth.core.subject import Parts
+from sleuth.core.trial import Connection
+
+if TYPE_CHECKING:
+    from sleuth.adapters.keras.bench import KerasBench
 
 Compute = Callable[[Parts], Any]  # the loss of a batch, in the backend's own arrays
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """Where output and target of a loss meet, and become larger together than either was."""
+
+    output: Shape
+    target: Shape
+    shape: Shape  # of both together
+    location: Location | None
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
+def without_warnings() -> Iterator[None]:
     """What Keras warns about in the user's code is what the checks judge; hundreds of steps would only repeat it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -49,6 +65,10 @@ class Side(ABC):
     @abstractmethod
     def meeting(self, compute: Callable[[Any, Any], Any], output: Any, target: Any) -> Meeting | None:
         """Where the loss `compute(output, target)` lets one grow by the other, if it does."""
+
+    @abstractmethod
+    def connection(self, bench: "KerasBench", batch: Parts) -> Connection:
+        """Where the graph between the variables and the loss is cut."""
 
     def followed(self, compute: Callable[[Any], None], given: Any) -> None:
         """`compute(given)` for those who listen meanwhile to what feeds what: values need not be there."""

@@ -67,7 +67,7 @@ class Randomness:
             seeds.state.assign(self._seeds)
 
 
-class Memento:
+class Snapshot:
     """Values of variables, an optimiser's settings and random states; it serves more than once."""
 
     def __init__(self, variables: list[Any], optimiser: Any) -> None:

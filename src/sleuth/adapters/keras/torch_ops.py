@@ -29,7 +29,7 @@ POSITIVE = (
 )
 
 
-class KerasListener(Listener):
+class OpListener(Listener):
     """Layers are Keras' own: they are no submodules that torch would list."""
 
     def __init__(self, hearing: Hearing) -> None:
@@ -37,7 +37,7 @@ class KerasListener(Listener):
         self._stack = hearing.stack
 
     @contextmanager
-    def listening(self) -> Iterator["KerasListener"]:
+    def listening(self) -> Iterator["OpListener"]:
         with self:
             yield self
 
@@ -45,7 +45,7 @@ class KerasListener(Listener):
 class Ops:
     def __init__(self, hearing: Hearing) -> None:
         self._hearing = hearing
-        self.listener = KerasListener(hearing)
+        self.listener = OpListener(hearing)
         self._origins = OriginNotes(self.listener)
 
     @contextmanager

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import keras
 
-from sleuth.adapters.keras.patches import replaced
+from sleuth.adapters.keras.patches import attempt, ignore, replaced
 from sleuth.core.location import Location, locate
 from sleuth.core.runtime.place import DONE_AGAIN, is_users
 
@@ -130,14 +130,14 @@ def pass_on(thing: Any, copied: Any) -> None:
 def noted() -> ExitStack:
     """While it is open, whoever makes a layer, a loss, an optimiser, a schedule or a callback, asks a layer for a weight, freezes
     it or compiles a model is remembered."""
-    stack = ExitStack()
     kinds = (keras.layers.Layer, keras.losses.Loss, keras.optimizers.Optimizer, keras.callbacks.Callback, *_schedules())
-    for kind in kinds:
-        stack.enter_context(replaced(kind, "__init__", _making))
-    stack.enter_context(replaced(keras.Model, "compile", _compiling))
-    stack.enter_context(replaced(keras.layers.Layer, "trainable", _freezing))
-    stack.enter_context(replaced(keras.layers.Layer, "add_weight", _adding))
-    return stack
+    with ExitStack() as stack:
+        for kind in kinds:
+            stack.enter_context(replaced(kind, "__init__", _making))
+        stack.enter_context(replaced(keras.Model, "compile", _compiling))
+        stack.enter_context(replaced(keras.layers.Layer, "trainable", _freezing))
+        stack.enter_context(replaced(keras.layers.Layer, "add_weight", _adding))
+        return stack.pop_all()
 
 
 def _schedules() -> list[type]:
@@ -149,7 +149,7 @@ def _schedules() -> list[type]:
 
 def _making(plain: Callable[..., Any]) -> Callable[..., Any]:
     def make(self: Any, *args: Any, **kwargs: Any) -> Any:
-        _note(_MADE, self, sys._getframe(1))
+        attempt(ignore, _note, _MADE, self, sys._getframe(1))
         return plain(self, *args, **kwargs)
 
     return make
@@ -157,7 +157,7 @@ def _making(plain: Callable[..., Any]) -> Callable[..., Any]:
 
 def _compiling(plain: Callable[..., Any]) -> Callable[..., Any]:
     def compile_model(self: Any, *args: Any, **kwargs: Any) -> Any:
-        _note(_COMPILED, self, sys._getframe(1))
+        attempt(ignore, _note, _COMPILED, self, sys._getframe(1))
         return plain(self, *args, **kwargs)
 
     return compile_model
@@ -166,10 +166,9 @@ def _compiling(plain: Callable[..., Any]) -> Callable[..., Any]:
 def _freezing(plain: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
     def freeze(self: Any, value: Any) -> None:
         # Keras passes the word on to all parts below: the same line is noted for each.
-        with suppress(TypeError):
-            _FROZEN.pop(self, None)
+        attempt(ignore, _FROZEN.pop, self, None)
         if not value:
-            _note(_FROZEN, self, sys._getframe(1))
+            attempt(ignore, _note, _FROZEN, self, sys._getframe(1))
         plain(self, value)
 
     return freeze
@@ -178,8 +177,7 @@ def _freezing(plain: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
 def _adding(plain: Callable[..., Any]) -> Callable[..., Any]:
     def add_weight(self: Any, *args: Any, **kwargs: Any) -> Any:
         variable = plain(self, *args, **kwargs)
-        with suppress(Exception):  # the user's code goes on
-            _note_weight(self, variable, sys._getframe(1))
+        attempt(ignore, _note_weight, self, variable, sys._getframe(1))
         return variable
 
     return add_weight
@@ -197,14 +195,11 @@ def _note_weight(layer: Any, variable: Any, frame: FrameType | None) -> None:
 
 
 def _note(notes: Notes, thing: Any, frame: FrameType) -> None:
-    try:
-        # A class may call the constructors of several others: the first is the outermost.
-        known = notes is _MADE and thing in notes
-        spot = None if known else _users_spot(frame, thing)
-        if spot is not None:
-            notes[thing] = spot
-    except Exception:  # the user's code goes on
-        return
+    # A class may call the constructors of several others: the first is the outermost.
+    known = notes is _MADE and thing in notes
+    spot = None if known else _users_spot(frame, thing)
+    if spot is not None:
+        notes[thing] = spot
 
 
 def _users_spot(frame: FrameType | None, thing: Any = None) -> Spot | None:

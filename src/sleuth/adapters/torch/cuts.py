@@ -228,7 +228,7 @@ def connection(bench: TorchBench, batch: Parts) -> Connection:
     return Connection(
         parameters=len(parameters),
         without_gradient=tuple(missing.values()),
-        cuts=tuple(_cuts(notes, notes.trail(loss), missing)),
+        cuts=tuple(cuts_of(notes, notes.trail(loss), missing)),
         unused_layers=tuple(sorted(unused)),
         error=error,
         custom=tuple(sorted(set(notes.custom))),
@@ -247,7 +247,7 @@ def _late(bench: TorchBench) -> Iterator[Stray]:
         )
 
 
-def _cuts(notes: CutNotes, trail: Trail, missing: dict[int, str]) -> Iterator[Cut]:
+def cuts_of(notes: CutNotes, trail: Trail, missing: dict[int, str]) -> Iterator[Cut]:
     """Cuts that flow into the loss, the one that takes most parameters away first. Where there is none, the places
     at which values of a parameter without gradient left torch."""
     certain = [notes.found[i] for i in sorted(trail.cuts)]

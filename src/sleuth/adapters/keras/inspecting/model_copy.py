@@ -6,8 +6,8 @@ from typing import Any
 
 from sleuth.adapters.keras import backend
 from sleuth.adapters.keras.copying import copied
-from sleuth.adapters.keras.sides import quiet, side_of
-from sleuth.adapters.keras.state import Memento, preserved
+from sleuth.adapters.keras.sides import side_of, without_warnings
+from sleuth.adapters.keras.state import Snapshot, preserved
 from sleuth.core.runtime.tree import map_arrays
 from sleuth.core.subject import Subject, call_model
 
@@ -16,11 +16,11 @@ from sleuth.core.subject import Subject, call_model
 def guest(model: Any) -> Iterator[Any]:
     """A model that cannot be copied is looked at itself, and put back."""
     backend.require_known()
-    with preserved(Subject(model, None)), quiet():
+    with preserved(Subject(model, None)), without_warnings():
         try:
             visited, _, _ = copied(model, None, None)
         except Exception:
-            before = Memento(list(model.variables), None)
+            before = Snapshot(list(model.variables), None)
             try:
                 yield model
             finally:

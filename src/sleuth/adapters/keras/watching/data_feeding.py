@@ -1,10 +1,7 @@
 """Where the batches come from that `fit` and `evaluate` read, and how long a step waits for its own: heard at the iterator that
 reads them."""
 
-import time
 import weakref
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -13,36 +10,23 @@ from keras.src.trainers.epoch_iterator import EpochIterator
 
 from sleuth.adapters.keras import backend
 from sleuth.adapters.keras.compat import PRIVATE
-from sleuth.adapters.keras.patches import replaced
 from sleuth.core.runtime.tree import leaves
 
 
-class Fed:
+class DataFeed:
     """The batch that was read last before a step is that step's; one that a validation reads is nobody's."""
 
     def __init__(self) -> None:
         self.passes = 0
         self._seconds: float | None = None
         self._begin: int | None = None  # of the batches of a pass, this one
-        self._iterator: weakref.ref[Any] = weakref.ref(Fed)
+        self._iterator: weakref.ref[Any] = weakref.ref(DataFeed)
 
-    @contextmanager
-    def listening(self) -> Iterator[None]:
-        with replaced(_reader(), "__next__", self._reading):
-            yield
-
-    def _reading(self, plain: Callable[..., Any]) -> Callable[..., Any]:
-        clock = time.perf_counter
-
-        def next_batch(iterator: Any) -> Any:
-            began = clock()
-            found = plain(iterator)
-            self._seconds, self._begin = clock() - began, found[0]
-            if self._iterator() is not iterator:
-                self._iterator = weakref.ref(iterator)
-            return found
-
-        return next_batch
+    def read(self, iterator: Any, begin: int, seconds: float) -> None:
+        """A batch was read, in so many seconds."""
+        self._seconds, self._begin = seconds, begin
+        if self._iterator() is not iterator:
+            self._iterator = weakref.ref(iterator)
 
     def taken(self) -> dict[str, float]:
         """By the step that ends now."""
@@ -100,7 +84,7 @@ def rows_of(data: Any) -> int:
     return next((int(a.shape[0]) for _, a in leaves(data, backend.is_array) if len(a.shape)), 0)
 
 
-def _reader() -> type:
+def reading_class() -> type:
     """Whose `__next__` Keras' trainers call."""
     if backend.name() == "jax":
         return PRIVATE.if_imported("keras.src.backend.jax.trainer.JAXEpochIterator") or EpochIterator

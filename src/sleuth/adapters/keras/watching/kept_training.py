@@ -7,15 +7,18 @@ from typing import Any
 import keras
 import numpy as np
 
+from sleuth.adapters.common.reservoir import Reservoir
 from sleuth.adapters.keras import backend
 from sleuth.adapters.keras.bench import held_by, open_bench
 from sleuth.adapters.keras.copying import copied
 from sleuth.adapters.keras.model_parts import layers
+from sleuth.adapters.keras.patches import attempt
 from sleuth.adapters.keras.sides import assign
 from sleuth.adapters.keras.state import Randomness
-from sleuth.adapters.keras.watching.asked_inputs import around_test_function
-from sleuth.adapters.keras.watching.data_feeding import Fed, rows_of
-from sleuth.adapters.keras.watching.reservoir import Reservoir, parts_of
+from sleuth.adapters.keras.watching.data_feeding import DataFeed, rows_of
+from sleuth.adapters.keras.watching.evaluating import around_test_function
+from sleuth.adapters.keras.watching.seen_batches import copied_parts, size_of
+from sleuth.adapters.listening.recorder import Recorder
 from sleuth.core.contract.kept import Group, Kept, Passed
 from sleuth.core.subject import Subject
 
@@ -30,22 +33,22 @@ ROUNDING = 1e-4
 TOO_LARGE = "the model is too large to be called once more at the end"
 
 
-class Keeper:
-    """`fed` says where the batch came from that is trained on, or asked about, now."""
+class KeptTraining(Recorder):
+    """`feed` says where the batch came from that is trained on, or asked about, now."""
 
-    def __init__(self, model: Any, fed: Fed, step: Callable[[], int]) -> None:
-        self._model, self._fed, self._step = model, fed, step
+    def __init__(self, model: Any, feed: DataFeed, step: Callable[[], int]) -> None:
+        self._model, self._feed, self._step = model, feed, step
         self._start: list[np.ndarray] | None = None
         self._learning: list[bool] = []  # of the model and each of its layers: could it be trained then?
         self._optimiser: Any = None
         self._is_small = True
-        self._train = Reservoir(MOST_BYTES)
+        self._train: Reservoir[Passed] = Reservoir(MOST_BYTES)
         self._asked: dict[Any, _Asked] = {}
         self._available: int | None = None
         self._first_is_whole = False
         self.first_losses: Sequence[Any] = ()
         self.scale = 1.0
-        self._random: Randomness | None = None  # before the first step: a dropout without a seed draws from torch's own dice
+        self._random: Randomness | None = None  # before the first step: a dropout without a seed draws from torch's own generator
 
     def begin(self, optimiser: Any) -> None:
         """All variables are there, and nothing was written yet."""
@@ -57,32 +60,29 @@ class Keeper:
             self._start, self._optimiser = [np.array(backend.values(v)) for v in variables], optimiser
             self._learning = [bool(part.trainable) for part in _parts(self._model)]
 
-    def trained_on(self, data: Any) -> None:
+    def batch(self, source: Any, batch: Any) -> None:
         place = self._train.wants()
-        if place is None:
-            return
-        x, y, _ = keras.utils.unpack_x_y_sample_weight(data)
-        parts = parts_of(x, y, first=place == 0)
-        if parts is None:
+        parts = None if place is None else copied_parts(batch, first=place == 0)
+        if place is None or parts is None:
             return
         rows = rows_of(parts.inputs)
-        self._train.put(place, Passed(self._step(), parts, self._fed.epoch, self._fed.positions(rows)))
+        self._train.put(place, Passed(self._step(), parts, self._feed.epoch, self._feed.positions(rows)), size_of(parts))
         if place == 0:
             self._random = Randomness()
-            self._first_is_whole = rows == rows_of(data)
-        self._available = max(self._available or 0, found) if (found := self._fed.available(data)) else self._available
+            self._first_is_whole = rows == rows_of(batch)
+        if found := self._feed.available(batch):
+            self._available = max(self._available or 0, found)
 
-    def asked_about(self, data: Any) -> None:
-        key = self._fed.source
+    def evaluated(self, data: Any) -> None:
+        key = self._feed.source
         if key not in self._asked and len(self._asked) >= MOST_GROUPS:
             return
-        mine = self._asked.setdefault(key, _Asked(self._fed.is_validation_of(self._model)))
+        mine = self._asked.setdefault(key, _Asked(self._feed.is_validation_of(self._model)))
         mine.count(self._step(), rows_of(data))
         place = mine.reservoir.wants()
-        x, y, _ = keras.utils.unpack_x_y_sample_weight(data)
-        parts = None if place is None else parts_of(x, y, first=place == 0)
+        parts = None if place is None else copied_parts(data, first=place == 0)
         if place is not None and parts is not None:
-            mine.reservoir.put(place, Passed(self._step(), parts))
+            mine.reservoir.put(place, Passed(self._step(), parts), size_of(parts))
 
     @contextmanager
     def listening(self) -> Iterator[None]:
@@ -94,24 +94,20 @@ class Keeper:
         def test(*args: Any) -> Any:
             # On torch a batch in a list, on jax a state and an iterator.
             if len(args) == 1:
-                self.hear(self.asked_about, args[0][0])
+                attempt(self._failed, self.evaluated, args[0][0])
                 return plain(*args)
-            return plain(args[0], _heard(args[1], lambda data: self.hear(self.asked_about, data)))
+            return plain(args[0], _told(args[1], self))
 
         return test
 
-    def hear(self, note: Callable[[Any], None], data: Any) -> None:
-        """In the user's training: what goes wrong here is not its business."""
-        try:
-            note(data)
-        except Exception:
-            self._train.close()
+    def _failed(self, error: Exception) -> None:
+        self._train.close()
 
     def kept(self) -> Kept | None:
-        train = self._train.batches
+        train = self._train.items
         if not train:
             return None
-        groups = [Group(a.reservoir.batches, a.samples, declared=a.declared) for a in self._asked.values() if a.reservoir.batches]
+        groups = [Group(a.reservoir.items, a.samples, declared=a.declared) for a in self._asked.values() if a.reservoir.items]
         forbidden = "" if self._is_small else TOO_LARGE
         subject = None if forbidden else self._as_at_first()
         reason = self._obstacle(subject, train[0])
@@ -170,7 +166,7 @@ class _Asked:
 
     def __init__(self, declared: bool) -> None:
         self.declared = declared
-        self.reservoir = Reservoir(BYTES_A_GROUP)
+        self.reservoir: Reservoir[Passed] = Reservoir(BYTES_A_GROUP)
         self.samples = 0
         self._counted, self._at = 0, -1
 
@@ -181,9 +177,9 @@ class _Asked:
         self.samples = max(self.samples, self._counted)
 
 
-def _heard(iterator: Any, tell: Callable[[Any], None]) -> Iterator[Any]:
+def _told(iterator: Any, kept: KeptTraining) -> Iterator[Any]:
     for data in iterator:
-        tell(data)
+        attempt(kept._failed, kept.evaluated, data)
         yield data
 
 

@@ -1,89 +1,74 @@
 """Lines of the user's that drive a training from outside its steps: what feeds it, sets its rate, says what is trained."""
 
-import sys
-from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from types import FrameType, GeneratorType
 from typing import Any
 
 import keras
-from keras.src.optimizers.base_optimizer import BaseOptimizer
 from keras.src.trainers.data_adapters.array_data_adapter import ArrayDataAdapter
 
 from sleuth.adapters.keras import backend
-from sleuth.adapters.keras.patches import replaced
 from sleuth.adapters.keras.source_lines import answer_line, argument_line, given_line, method_line
 from sleuth.adapters.keras.user_lines import Spot, line_now, located, made_at, spot_now
+from sleuth.adapters.keras.watching.loop_calls import Say
+from sleuth.adapters.listening.recorder import Recorder
 from sleuth.core.location import Location, locate
-from sleuth.core.observation import Call, Observation
+from sleuth.core.observation import Call
+from sleuth.core.observation.calls import CallKind
 from sleuth.core.runtime.place import is_users
 
 # Between the one who sets a rate and the callback that stands behind it.
 MOST_FRAMES = 8
 
 
-class Lines:
-    def __init__(self, model: Any, waiting: "deque[Observation]", step: Callable[[], int]) -> None:
-        self._model, self._waiting, self._step = model, waiting, step
-        self._told: set[tuple[str, Location]] = set()
+class Lines(Recorder):
+    def __init__(self, model: Any, say: Say, step: Callable[[], int]) -> None:
+        self._model, self._say, self._step = model, say, step
+        self._told: set[tuple[CallKind, Location]] = set()
         self._reader = 0
-
-    @contextmanager
-    def listening(self) -> Iterator[None]:
-        with replaced(BaseOptimizer, "learning_rate", self._rating):
-            yield
 
     def begun_by(self, optimiser: Any) -> None:
         """A schedule that is part of the optimiser."""
         rate = getattr(optimiser, "_learning_rate", None)
         if isinstance(rate, keras.optimizers.schedules.LearningRateSchedule) or (callable(rate) and not backend.is_array(rate)):
-            self._tell("made-scheduler", made_at(rate) or answer_line(rate))
+            self._tell(CallKind.MADE_SCHEDULER, made_at(rate) or answer_line(rate))
 
-    def fed_by(self, reader: Any) -> None:
-        """Once for all batches of one `fit`."""
-        if id(reader) == self._reader:
+    def batch(self, source: Any, batch: Any) -> None:
+        """Told once for all batches of one `fit`."""
+        if id(source) == self._reader:
             return
-        self._reader = id(reader)
-        place = source_line(reader)
-        self._tell("batch", place)
-        spot = spot_now() if isinstance(reader, ArrayDataAdapter) else None
-        self._tell("made-loader", place or located(spot))
-        self._tell("batch-size", place if spot is None else argument_line(spot, "batch_size"))
+        self._reader = id(source)
+        place = source_line(source)
+        self._tell(CallKind.BATCH, place)
+        spot = spot_now() if isinstance(source, ArrayDataAdapter) else None
+        self._tell(CallKind.MADE_LOADER, place or located(spot))
+        self._tell(CallKind.BATCH_SIZE, place if spot is None else argument_line(spot, "batch_size"))
 
     def left_out(self, spot: Spot | None) -> None:
         """Some weights were never handed to the optimiser at this call."""
-        self._tell("chosen-parameters", None if spot is None else given_line(spot, 1, "trainable_variables"))
+        self._tell(CallKind.CHOSEN_PARAMETERS, None if spot is None else given_line(spot, 1, "trainable_variables"))
 
     def wired_in(self, spot: Spot) -> None:
         """A layer acts there as in training, in whatever mode the model is called."""
-        self._tell("wired-in", located(spot))
+        self._tell(CallKind.WIRED_IN, located(spot))
 
-    def _rating(self, plain: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
-        def set_rate(optimiser: Any, rate: Any) -> None:
-            plain(optimiser, rate)
-            if optimiser is getattr(self._model, "optimizer", None):
-                try:
-                    self._rated(sys._getframe(1))
-                except Exception:  # in the middle of the user's training
-                    return
-
-        return set_rate
-
-    def _rated(self, frame: FrameType) -> None:
+    def rate_set(self, optimiser: Any, frame: FrameType) -> None:
+        """From this frame."""
+        if optimiser is not getattr(self._model, "optimizer", None):
+            return
         line = line_now()
         if line is not None:
-            self._tell("sets-rate", line)
+            self._tell(CallKind.SETS_RATE, line)
             return
         callback = _callback(frame)
         made = None if callback is None else made_at(callback)
         line = answer_line(callback.schedule) if isinstance(callback, keras.callbacks.LearningRateScheduler) else None
-        self._tell("sets-rate" if line is not None else "made-scheduler", line or made)
+        self._tell(CallKind.SETS_RATE if line is not None else CallKind.MADE_SCHEDULER, line or made)
 
-    def _tell(self, kind: str, line: Location | None) -> None:
+    def _tell(self, kind: CallKind, line: Location | None) -> None:
         if line is not None and (kind, line) not in self._told:
             self._told.add((kind, line))
-            self._waiting.append(Call(kind, self._step(), line, -1))
+            self._say(Call(kind, self._step(), line, -1))
 
 
 def source_line(reader: Any) -> Location | None:

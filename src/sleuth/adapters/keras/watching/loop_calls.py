@@ -1,36 +1,29 @@
 """The order in which a loop calls things, and what that makes of the gradients."""
 
-from collections import Counter, deque
 from collections.abc import Callable
 
 from sleuth.adapters.keras.user_lines import Spot, located, spot_now
-from sleuth.core.observation import Call, Observation, Pending, Phase
+from sleuth.adapters.listening.calls import Calls, Heard
+from sleuth.core.observation import Call, Observation, Pending
+from sleuth.core.observation.calls import WITH_GRAPH, WITHOUT_GRAPH, CallKind
 
-FORWARDS = ("forward", "forward-in-eval")
-VALIDATIONS = ("validate", "validate-in-train")
+Say = Callable[[Observation], None]
 
 
-class Calls:
-    """Between one step and the next. `waiting` is given what is worth telling at once."""
+class LoopCalls:
+    """Between one step and the next. `say` is given what is worth telling at once."""
 
-    def __init__(self, waiting: "deque[Observation]", step: Callable[[], int]) -> None:
-        self._waiting, self._step = waiting, step
-        self._order: list[str] = []
-        self._counts: Counter[str] = Counter()
+    def __init__(self, say: Say, step: Callable[[], int]) -> None:
+        self._say, self._step = say, step
+        self._calls = Calls()
         self._fresh = 0  # backwards whose gradients wait for a step
         self._erased = 0
         self._used = False  # a step has used what is there, and nobody cleared it
-        self._run: tuple[str, int] = ("", 0)  # the model's calls in a row: their kind, how many
-        self._phases: list[tuple[str, int]] = []
-        self._known: set[tuple[str, int, int]] = set()
+        self._known: set[tuple[CallKind, int, int]] = set()
 
     @property
     def heard_forward(self) -> bool:
-        return any(self._counts[kind] for kind in FORWARDS)
-
-    @property
-    def backwards(self) -> int:
-        return self._counts["backward"]
+        return any(self._calls.count(kind) for kind in WITH_GRAPH)
 
     @property
     def heard_backward(self) -> bool:
@@ -41,28 +34,24 @@ class Calls:
     def erased(self) -> bool:
         return bool(self._erased)
 
-    def note(self, kind: str, spot: Spot | None = None) -> None:
+    def note(self, kind: CallKind, spot: Spot | None = None) -> None:
         """At this place; None: at the one where the user's code is now."""
-        self._counts[kind] += 1
-        if not self._order or self._order[-1] != kind:
-            self._order.append(kind)
+        self._calls.say(kind)
         spot = spot or spot_now()
         # The hash of a code object is slow; its address does.
         key = (kind, 0, 0) if spot is None else (kind, id(spot.code), spot.instruction)
         if key not in self._known:
             self._known.add(key)
-            self._waiting.append(Call(kind, self._step(), located(spot)))
+            self._say(Call(kind, self._step(), located(spot)))
 
     def forward(self, *, training: bool, graph: bool, spot: Spot | None = None) -> None:
-        kind = ("forward" if training else "forward-in-eval") if graph else "validate-in-train" if training else "validate"
-        before, times = self._run
-        if kind != before:
-            self._end_run()
-        self._run = (kind, times + 1 if kind == before else 1)
-        self.note(kind, spot)
+        if graph:
+            self.note(CallKind.FORWARD if training else CallKind.FORWARD_IN_EVAL, spot)
+        else:
+            self.note(CallKind.VALIDATE_IN_TRAIN if training else CallKind.VALIDATE, spot)
 
     def cleared(self) -> None:
-        self.note("zero_grad")
+        self.note(CallKind.ZERO_GRAD)
         self._erased += self._fresh
         self._fresh, self._used = 0, False
 
@@ -80,44 +69,35 @@ class Calls:
         self.backward()
 
     def backward(self) -> None:
-        self._run = ("", 0)
-        self.note("backward")
+        self.note(CallKind.BACKWARD)
         self._fresh += 1
 
-    def stepped(self) -> tuple[tuple[str, ...], dict[str, int]]:
+    def stepped(self) -> Heard:
         """What led to the step that was taken just now; then all is forgotten but the state of the gradients."""
         self.note(self._kind_of_step())
+        heard = self._calls.take(0)
         if self._erased:
-            self._counts["erased-backward"] = self._erased
-        told = tuple(self._order), dict(self._counts)
-        self._tell_phases(last=False)
+            heard = heard._replace(counts={**heard.counts, CallKind.ERASED_BACKWARD: self._erased})
         self._used, self._fresh, self._erased = True, 0, 0
-        self._order, self._counts = [], Counter()
-        return told
+        self._say_phases(heard)
+        return heard
 
-    def _kind_of_step(self) -> str:
+    def _kind_of_step(self) -> CallKind:
         if self._fresh:
-            return "step-on-used-gradient" if self._used else "step"
+            return CallKind.STEP_ON_USED_GRADIENT if self._used else CallKind.STEP
         if self._erased:
-            return "step-on-erased-gradient"
-        return "step-on-same-gradient" if self._used else "step-on-given-gradient"
+            return CallKind.STEP_ON_ERASED_GRADIENT
+        return CallKind.STEP_ON_SAME_GRADIENT if self._used else CallKind.STEP_ON_GIVEN_GRADIENT
 
-    def closed(self, steps: int) -> None:
-        self._end_run()
-        self._tell_phases(last=True)
-        if self._order:
-            idle = {0: self.backwards} if not steps and self.backwards else {}
-            self._waiting.append(Pending(steps, tuple(self._order), dict(self._counts), optimisers=1, idle=idle))
+    def close(self) -> None:
+        """No step follows what was called since the last one."""
+        heard, steps = self._calls.take(0), self._step()
+        self._say_phases(heard, last=True)
+        if heard.names:
+            backwards = heard.counts.get(CallKind.BACKWARD, 0)
+            idle = {0: backwards} if not steps and backwards else {}
+            self._say(Pending(steps, heard.names, heard.counts, optimisers=1, idle=idle))
 
-    def _end_run(self) -> None:
-        if self._run[1]:
-            self._phases.append(self._run)
-        self._run = ("", 0)
-
-    def _tell_phases(self, *, last: bool) -> None:
-        forwards = sum(self._counts[kind] for kind in FORWARDS)
-        for kind, calls in self._phases:
-            told = Phase(self._step(), kind, calls, forwards=forwards, backwards=self.backwards, last=last)
-            self._waiting.append(told)
-        self._phases = []
-        self._run = ("", 0)
+    def _say_phases(self, heard: Heard, *, last: bool = False) -> None:
+        for phase in heard.phases(self._step(), last=last, alone=WITHOUT_GRAPH):
+            self._say(phase)

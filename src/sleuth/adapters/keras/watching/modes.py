@@ -9,7 +9,7 @@ from keras.src.backend.common.symbolic_scope import in_symbolic_scope
 
 from sleuth.adapters.keras.families import family_of
 from sleuth.adapters.keras.model_parts import layers
-from sleuth.adapters.keras.patches import replaced
+from sleuth.adapters.keras.patches import attempt, replaced
 from sleuth.adapters.keras.user_lines import Spot, spot_now
 from sleuth.core.observation import Modes
 
@@ -20,8 +20,8 @@ Tell = Callable[[bool], None]  # in training mode?
 class ModeHearing:
     """`called` is told the mode of every call of the model; `latest` says which layers were in which."""
 
-    def __init__(self, model: Any, called: Tell, listens: Callable[[], bool] = lambda: True) -> None:
-        self._model, self._called, self._listens = model, called, listens
+    def __init__(self, model: Any, called: Tell, failed: Callable[[Exception], None]) -> None:
+        self._model, self._called, self._failed = model, called, failed
         self._modal: dict[int, tuple[str, str, Any]] = {}
         self._flags: dict[str, bool] = {}
         self._depth = 0
@@ -42,26 +42,33 @@ class ModeHearing:
 
     def _calling(self, plain: Callable[..., Any]) -> Callable[..., Any]:
         def call(layer: Any, *args: Any, **kwargs: Any) -> Any:
-            if layer is self._model and not self._depth and not in_symbolic_scope() and self._listens():
-                return self._root(plain, layer, args, kwargs)
-            if self._depth and id(layer) in self._modal:
-                self._flags[self._modal[id(layer)][0]] = _mode(kwargs)
-                if kwargs.get("training") and not self._asked:
-                    self.wired = spot_now()
-            return plain(layer, *args, **kwargs)
+            if not attempt(self._failed, self._begins, layer, kwargs):
+                return plain(layer, *args, **kwargs)
+            try:
+                output = plain(layer, *args, **kwargs)
+            finally:
+                self._depth = 0
+            attempt(self._failed, self._ended)
+            return output
 
         return call
 
-    def _root(self, plain: Callable[..., Any], model: Any, args: Any, kwargs: Any) -> Any:
-        self._depth, self._flags = 1, {}
-        mode = self._asked = kwargs.get("training", _context())
-        try:
-            output = plain(model, *args, **kwargs)
-        finally:
-            self._depth = 0
+    def _begins(self, layer: Any, kwargs: Any) -> bool:
+        """Is this a call of the model itself?"""
+        if layer is self._model and not self._depth and not in_symbolic_scope():
+            self._depth, self._flags = 1, {}
+            self._asked = kwargs.get("training", _context())
+            return True
+        if self._depth and id(layer) in self._modal:
+            self._flags[self._modal[id(layer)][0]] = _mode(kwargs)
+            if kwargs.get("training") and not self._asked:
+                self.wired = spot_now()
+        return False
+
+    def _ended(self) -> None:
         # A model without such layers acts the same in both modes.
+        mode = self._asked
         self._called(bool(mode) if mode is not None else any(self._flags.values()) or not self._flags)
-        return output
 
     def latest(self, step: int, *, root: bool, graph: bool) -> Modes:
         heard = {path: on for path, on in self._flags.items()}

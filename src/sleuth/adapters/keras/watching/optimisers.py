@@ -66,7 +66,7 @@ class Optimisers:
         )
 
 
-class Given:
+class HandedVariables:
     """Which variables were ever handed to an optimiser: a step of one's own need not give it all that could be trained."""
 
     def __init__(self, model: Any) -> None:

@@ -1,7 +1,7 @@
-"""The first loss that is not finite: its step is done again on a copy, operation by operation, before anything is written."""
+"""The first loss that is not finite: its step is run again on a copy, operation by operation, before anything is written."""
 
 import math
-from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -14,30 +14,32 @@ from sleuth.core.subject import Parts, Subject
 MOST_BYTES = 32 << 20
 
 
-class Births:
+class NonFiniteRerun:
     """`data` is the batch that a step of `fit` is taken on, while it is; a loop of one's own shows none."""
 
-    def __init__(self, model: Any, waiting: "deque[Observation]") -> None:
-        self._model, self._waiting = model, waiting
+    def __init__(self, model: Any, say: Callable[[Observation], None]) -> None:
+        self._model, self._say = model, say
         self.data: Any = None
         self._is_over = False
 
-    def look(self, loss: Any) -> bool:
+    def is_due(self, loss: Any) -> bool:
         """Is it to be told how this loss came about? Elsewhere than on the host the answer would have to be waited for."""
         if self._is_over or self.data is None or loss.device.type != "cpu" or loss.numel() != 1:
             return False
         self._is_over = not math.isfinite(loss.item())
         return self._is_over and sum(v.value.nbytes for v in self._model.variables) <= MOST_BYTES
 
-    def tell(self, step: int) -> None:
+    def run(self, step: int) -> None:
         # The adapter itself opens watches.
         from sleuth.adapters.keras.adapter import KerasAdapter
 
         x, y, _ = keras.utils.unpack_x_y_sample_weight(self.data)
         subject, parts = Subject(self._model, None, optimizer=getattr(self._model, "optimizer", None)), Parts(x, y, self.data)
         try:
-            with KerasAdapter().preserve(subject), open_bench(subject) as bench:
+            with KerasAdapter().preserve(subject), open_bench(subject, copies_only=True) as bench:
                 held_by(bench).set_training(True)
-                self._waiting.extend(o for o in bench.observe(parts, step) if isinstance(o, Origin))
-        except Exception:  # what a step of the user's own does need not be possible here: then nothing is told
+                for found in bench.observe(parts, step):
+                    if isinstance(found, Origin):
+                        self._say(found)
+        except Exception:  # a model may hold what cannot be copied, and a step of the user's own may do what cannot be done here
             return
