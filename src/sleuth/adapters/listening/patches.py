@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from sleuth.adapters.listening.listener import Listener
 
 Function = Callable[..., Any]
-Make = Callable[[Function], Function]  # is given the function that stood there before
+Make = Callable[[Any], Any]  # is given what stood there before
 _INHERITED = object()
 
 
@@ -50,7 +50,9 @@ class Patch:
             return
         self._own = vars(owner).get(name, _INHERITED)
         original = getattr(owner, name)
-        self._ours = functools.wraps(original)(make(original))
+        ours = make(original)
+        # A property in the place of a field has no name to take over.
+        self._ours = functools.wraps(original)(ours) if callable(ours) else ours
         setattr(owner, name, self._ours)
 
     def remove(self) -> None:

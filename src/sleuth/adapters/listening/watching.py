@@ -61,9 +61,9 @@ class ListeningWatch(Watching):
         self._bytes += size
         self._waiting.append(_Waiting(record, size))
 
-    def say(self, *observations: Observation) -> None:
-        """Between steps, in their order. Few in number: they are not counted against the room."""
-        self._waiting.extend(_Waiting(observation, 0) for observation in observations)
+    def say(self, *said: Any) -> None:
+        """Observations or records between steps, in their order. Few in number: they are never dropped."""
+        self._waiting.extend(_Waiting(record, 0) for record in said)
 
     def drain(self) -> list[Observation]:
         found: list[Observation] = []

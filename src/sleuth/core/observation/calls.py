@@ -40,10 +40,12 @@ class CallKind(StrEnum):
     STEP_ON_GIVEN_GRADIENT = "step-on-given-gradient"  # that came from no backward
     STEP_ON_ERASED_GRADIENT = "step-on-erased-gradient"  # cleared after the backward
     STEP_WITHOUT_GRADIENT = "step-without-gradient"
+    DISCARDED_STEP = "discarded-step"  # nobody kept the weights that it returned
     SKIPPED = "skipped"  # by a scaler
     SKIPPED_ON_USED_GRADIENT = "skipped-on-used-gradient"
 
     # Places only (`Call`): told when they are first met, or at the end of a watch.
+    BATCH = "batch"  # a loader gives one
     UPDATE = "update"  # new weights are put together by hand
     TRAIN = "train"  # the model's mode is set
     EVAL = "eval"
