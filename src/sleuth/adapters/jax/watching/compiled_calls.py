@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 
@@ -32,6 +32,12 @@ COMBINED = (
 # Functions that have been called once, and may be whole trainings: only the last of them are kept in mind.
 MOST_SINGLE = 4
 SHORT_SECONDS = 15.0
+
+
+class Prepared(NamedTuple):
+    owner: "JaxListener"
+    looked: bool
+    awaited: bool  # how long it takes is to be learnt
 
 
 class CompiledCalls:
@@ -69,42 +75,33 @@ class CompiledCalls:
         """Of a function in which gradients were met."""
         args, kwargs = given
         began = time.perf_counter()
-        looked = bool(self._hub.attempt(self._prepare, step, given))
-        owner = next((owner for owner in step.owners if owner is not None), None)
-        if owner is None or owner.gave_up is not None:
+        prepared = self._hub.attempt(self._prepare, step, given)
+        if prepared is None:
             return step.plain(*args, **kwargs)
-        awaited = step.runs[looked] > 0 and owner.awaited.wants(looked=looked)
-        if awaited:
-            _wait(given)
+        if prepared.awaited:
+            self._hub.attempt(_wait, given)
         self._hub.attempt(self._keep, step, given)
-        form = self._hub.attempt(step.form_for, given) if looked else None
+        form = self._hub.attempt(step.form_for, given) if prepared.looked else None
         called = time.perf_counter()
         if form is not None and form.look is None:
             count = self._hub.attempt(form.counted, given)
             output, told = step.told(*args, **kwargs)
             channel = self._hub.attempt(_measured, told, count)
-            owner.remark(COMBINED)
+            self._hub.attempt(prepared.owner.remark, COMBINED)
         else:  # to look comes first: the plain one may take the memory of its arguments
             channel = None if form is None else self._hub.attempt(step.look, form, given)
             output = step.plain(*args, **kwargs)
-        if awaited:
-            _wait((output, channel))
-        self._hub.attempt(self._called, step, given, output, channel, (looked, awaited, began, called))
-        speak_up((owner,))
+        if prepared.awaited:
+            self._hub.attempt(_wait, (output, channel))
+        self._hub.attempt(self._called, step, prepared, (began, called), given, output, channel)
+        speak_up((prepared.owner,))
         return output
 
     def _called(
-        self,
-        step: Compiled,
-        given: Arguments,
-        output: Any,
-        channel: Channel | None,
-        how: tuple[bool, bool, float, float],
+        self, step: Compiled, how: Prepared, times: tuple[float, float], given: Arguments, output: Any, channel: Channel | None
     ) -> None:
-        looked, awaited, began, called = how
-        returned = time.perf_counter()
-        owner = next(owner for owner in step.owners if owner is not None)
-        if awaited:
+        returned, (began, called), owner, looked = time.perf_counter(), times, how.owner, how.looked
+        if how.awaited:
             owner.awaited.took(returned - called, looked=looked)
         self._note(step, given, output, channel)
         compiling = returned - called if looked and step.runs[True] == 0 else 0.0
@@ -135,14 +132,18 @@ class CompiledCalls:
             # To look at it is to train once more.
             self._find_owners(step, given, looks=time.perf_counter() - called <= SHORT_SECONDS)
 
-    def _prepare(self, step: Compiled, given: Arguments) -> bool:
-        """Is this call to be looked at?"""
+    def _prepare(self, step: Compiled, given: Arguments) -> Prepared | None:
+        """None: nobody listens to this call."""
         if not step.parts and not step.is_ready(given):
-            return False
+            return None
         if not step.owners or any(owner is not None and owner.is_closed for owner in step.owners):
             self._find_owners(step, given)
+        owner = next((owner for owner in step.owners if owner is not None), None)
+        if owner is None or owner.gave_up is not None:
+            return None
         heard = zip(step.owners, step.parts, strict=True)
-        return any(owner is not None and owner.is_due(part) for owner, part in heard) and step.is_ready(given)
+        looked = any(owner is not None and owner.is_due(part) for owner, part in heard) and step.is_ready(given)
+        return Prepared(owner, looked, step.runs[looked] > 0 and owner.awaited.wants(looked=looked))
 
     def _find_owners(self, step: Compiled, given: Arguments, *, looks: bool = True) -> None:
         step.owners = []

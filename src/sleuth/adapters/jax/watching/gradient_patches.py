@@ -34,13 +34,13 @@ def make_value_and_grad(plain: Callable[..., Any], hub: "Hub") -> Callable[..., 
 
         @functools.wraps(taken)
         def call(*args: Any, **kwargs: Any) -> Any:
-            inside = _inside(fun, args, kwargs, argnums)
+            inside = _inside(fun, args, kwargs, argnums) if HEARING.looks_inside else None
             take = taken if inside is None else plain(inside.function, argnums, has_aux, **options)
             value, gradients = result = _taken(take, args, kwargs)
             loss = value[0] if has_aux else value
-            _heard_gradient(hub, args, argnums, loss, gradients, (fun, args, kwargs, argnums))
+            _tell(hub, _heard_gradient, args, argnums, loss, gradients, (fun, args, kwargs, argnums))
             if inside is not None:
-                _heard_inside(hub, inside, args, argnums)
+                _heard_inside(inside, args, argnums)
             _speak_up(hub, loss)
             return result
 
@@ -60,13 +60,13 @@ def make_grad(plain: Callable[..., Any], both: Callable[..., Any], hub: "Hub") -
         def call(*args: Any, **kwargs: Any) -> Any:
             if HEARING.busy:
                 return alone(*args, **kwargs)
-            inside = _inside(fun, args, kwargs, argnums)
+            inside = _inside(fun, args, kwargs, argnums) if HEARING.looks_inside else None
             take = taken if inside is None else both(inside.function, argnums, has_aux, **options)
             value, gradients = _taken(take, args, kwargs)
             loss = value[0] if has_aux else value
-            _heard_gradient(hub, args, argnums, loss, gradients, (fun, args, kwargs, argnums))
+            _tell(hub, _heard_gradient, args, argnums, loss, gradients, (fun, args, kwargs, argnums))
             if inside is not None:
-                _heard_inside(hub, inside, args, argnums)
+                _heard_inside(inside, args, argnums)
             _speak_up(hub, loss)
             return (gradients, value[1]) if has_aux else gradients
 
@@ -90,7 +90,7 @@ def make_vjp(plain: Callable[..., Any], hub: "Hub") -> Callable[..., Any]:
             args, argnums, found = (
                 ((*primals, None), 0, gradients[0]) if alone else (primals, tuple(range(len(primals))), gradients)
             )
-            _heard_gradient(hub, args, argnums, loss, found)
+            _tell(hub, _heard_gradient, args, argnums, loss, found)
             _speak_up(hub, loss)
             return gradients
 
@@ -100,7 +100,7 @@ def make_vjp(plain: Callable[..., Any], hub: "Hub") -> Callable[..., Any]:
 
 
 def _inside(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], argnums: Any) -> Inside | None:
-    if HEARING.collector is None or HEARING.busy or not HEARING.looks_inside:
+    if HEARING.collector is None or HEARING.busy:
         return None
     HEARING.looks_inside = False  # of a gradient within it, or after it, nothing is told
     return Inside(fun, args, kwargs, argnums)
@@ -117,7 +117,7 @@ def _taken(take: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, An
 def make_apply_updates(plain: Callable[..., Any], hub: "Hub") -> Callable[..., Any]:
     def apply_updates(params: Any, updates: Any, *args: Any, **kwargs: Any) -> Any:
         after = plain(params, updates, *args, **kwargs)
-        _heard_update(hub, params, after)
+        _tell(hub, _heard_update, params, after)
         return after
 
     return apply_updates
@@ -128,25 +128,17 @@ def _speak_up(hub: "Hub", loss: Any) -> None:
         hub.speak_up()
 
 
-def _contained(function: Callable[..., None]) -> Callable[..., None]:
+def _tell(hub: "Hub", heard: Callable[..., None], *args: Any) -> None:
     """An error of ours never reaches the user: whoever listens gives up. What we compute ourselves is not heard."""
-
-    @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> None:
-        if HEARING.busy:
-            return
-        HEARING.busy = True
-        try:
-            function(*args, **kwargs)
-        except Exception as error:
-            args[0].failed(error)
-        finally:
-            HEARING.busy = False
-
-    return call
+    if HEARING.busy:
+        return
+    HEARING.busy = True
+    try:
+        hub.attempt(heard, hub, *args)
+    finally:
+        HEARING.busy = False
 
 
-@_contained
 def _heard_gradient(hub: "Hub", args: tuple[Any, ...], argnums: Any, loss: Any, gradients: Any, taken: Any = None) -> None:
     traced = isinstance(loss, jax.core.Tracer)
     if HEARING.collector is None and traced:
@@ -165,7 +157,7 @@ def _heard_gradient(hub: "Hub", args: tuple[Any, ...], argnums: Any, loss: Any, 
         HEARING.collector.gradient(lane, weights, loss, flat, single=single)
 
 
-def _heard_inside(hub: "Hub", inside: Inside, args: tuple[Any, ...], argnums: Any) -> None:
+def _heard_inside(inside: Inside, args: tuple[Any, ...], argnums: Any) -> None:
     """What goes wrong here is met by whoever traces: then it is traced again without this."""
     collector = HEARING.collector
     if collector is None:
@@ -182,7 +174,6 @@ def _heard_inside(hub: "Hub", inside: Inside, args: tuple[Any, ...], argnums: An
         collector.inside(told)
 
 
-@_contained
 def _heard_update(hub: "Hub", params: Any, after: Any) -> None:
     lane, before, _ = lane_of(params)
     changed = lane_of(after)[1]
