@@ -9,7 +9,7 @@ import pytest
 from flax import nnx
 
 import sleuth
-from sleuth.adapters.jax.watching.step_counts import count_among
+from sleuth.adapters.jax.watching.step_inputs import count_among
 from tests.watch.jax_trainings import batches
 
 WEIGHTS = {"w": jnp.ones((3, 2))}

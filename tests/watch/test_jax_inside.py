@@ -9,8 +9,8 @@ import pytest
 import sleuth
 from sleuth.adapters.jax import ADAPTER
 from sleuth.adapters.jax.watching import measuring
-from sleuth.adapters.jax.watching.hub import COMBINED
-from sleuth.adapters.jax.watching.watching import TAKEN
+from sleuth.adapters.jax.watching.compiled_calls import COMBINED
+from sleuth.adapters.jax.watching.listener import TAKEN
 from sleuth.core.observation import Absent, Failure, LossCall, Predictions, Role, Units
 from tests.watch.jax_trainings import batches, cross_entropy, forward, parameters
 

@@ -126,7 +126,7 @@ def test_an_optimiser_without_a_state_has_the_line_that_makes_it() -> None:
 def test_the_field_of_an_optimiser_is_optax_s_own_again_after_a_training() -> None:
     before = optax.GradientTransformation.__dict__["init"]
     looked_back(lambda: carried(optax.adam(3e-3)), probes=())
-    assert not HUB.watchers
+    assert not HUB.listeners
     assert optax.GradientTransformation.__dict__["init"] is before
 
 

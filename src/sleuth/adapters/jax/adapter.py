@@ -9,15 +9,34 @@ import numpy as np
 from sleuth.adapters.jax import arrays, connection, describing, flow, state
 from sleuth.adapters.jax.bench import JaxBench, open_bench
 from sleuth.adapters.jax.checkpoint_state import JaxCheckpointState
+from sleuth.adapters.jax.crash import crash
 from sleuth.adapters.jax.forms import claimed
 from sleuth.adapters.jax.inspecting.inspecting import JaxInspects
 from sleuth.adapters.jax.layer_values import JaxLayerValues
 from sleuth.adapters.jax.origin import find_origin
 from sleuth.adapters.jax.profiling.profiling import JaxProfiles
-from sleuth.adapters.jax.watching.capability import JaxWatches
-from sleuth.core.contract.adapter import Adapter, Bench, Describes, Steps, Substitutes, Traces
+from sleuth.adapters.jax.watching.discovery import JaxDiscovery
+from sleuth.adapters.jax.watching.step_wrapping import listened
+from sleuth.adapters.jax.watching.watching import JaxWatching
+from sleuth.core.contract.adapter import (
+    Adapter,
+    Attended,
+    Bench,
+    Describes,
+    Discovered,
+    Discovering,
+    Discovers,
+    Explains,
+    Steps,
+    Substitutes,
+    Traces,
+    Watches,
+    Watching,
+    WrapsSteps,
+)
+from sleuth.core.contract.guard import Guard
 from sleuth.core.errors import Unsupported
-from sleuth.core.observation import Architecture, Origin, Settings
+from sleuth.core.observation import Architecture, Observation, Origin, Settings
 from sleuth.core.subject import Parts, Subject
 from sleuth.core.trial import Connection, Flow
 
@@ -27,12 +46,15 @@ class JaxAdapter(
     JaxCheckpointState,
     JaxLayerValues,
     JaxProfiles,
-    JaxWatches,
     Adapter,
     Describes,
+    Discovers,
+    Explains,
     Steps,
     Substitutes,
     Traces,
+    Watches,
+    WrapsSteps,
 ):
     name = "jax"
 
@@ -84,6 +106,27 @@ class JaxAdapter(
 
     def loss_with(self, bench: Bench, batch: Parts, change: Callable[[Any], Any]) -> float:
         return _own(bench).loss_with(batch, change)
+
+    def watch(
+        self,
+        model: Any,
+        optimisers: Sequence[Any],
+        *,
+        every: int | None,
+        overhead: float,
+        guard: Guard | None = None,
+        keeps: bool = False,
+    ) -> Watching:
+        return JaxWatching(model, optimisers, every=every, overhead=overhead, guard=guard, keeps=keeps)
+
+    def discover(self, begin: Callable[[Discovered], Attended], *, steps: int | None = None) -> Discovering:
+        return JaxDiscovery(begin, steps)
+
+    def explain(self, error: BaseException) -> list[Observation]:
+        return crash(error, 0)
+
+    def listened(self, step: Callable[..., Any]) -> Callable[..., Any]:
+        return listened(step)
 
 
 def _own(bench: Bench) -> JaxBench:

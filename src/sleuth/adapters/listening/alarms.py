@@ -36,12 +36,13 @@ class Alarms:
             self.not_finite(bad)
         self.ask(step)
 
-    def not_finite(self, bad: NotFinite) -> None:
+    def not_finite(self, bad: NotFinite, *, noted: bool = False) -> None:
+        """`noted`: the next drain gives it, with what was found out about it."""
         if bad.what in self._told:
             return
         self._told.add(bad.what)
         what = "the loss" if bad.what == "loss" else f"the gradient of {bad.where}"
-        self._tell(Alarm(f"{bad.what}-not-finite", bad.step, f"{what} is not finite at step {bad.step}", (bad,)))
+        self._tell(Alarm(f"{bad.what}-not-finite", bad.step, f"{what} is not finite at step {bad.step}", () if noted else (bad,)))
 
     def ask(self, step: int) -> None:
         """What checks found since the last step."""

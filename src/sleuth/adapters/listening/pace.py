@@ -96,6 +96,13 @@ class Pace:
         if heard and step >= FIRST_HEARD - 1:
             self._heard.calibrate(step, usual)
 
+    def step_awaited(self, step: int, *, looked: bool, look_seconds: float, step_seconds: float) -> None:
+        """In place of `step_ended`, where a step returns before it is computed: what a look costs beyond a plain step, and what
+        that takes, as a few steps told that were waited for."""
+        if self._every is None and (looked or self._looks.steps == 0):
+            self._looks.paid(look_seconds)
+            self._looks.calibrate(step, step_seconds)
+
 
 class Stopwatch:
     """Tells the time of the user's steps from our own."""

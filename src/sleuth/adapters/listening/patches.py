@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, Protocol
 
 Function = Callable[..., Any]
-Make = Callable[[Function], Function]  # is given the function that stood there before
+Make = Callable[[Any], Any]  # is given what stood there before
 _INHERITED = object()
 
 
@@ -58,7 +58,9 @@ class Patch:
             return
         self._own = vars(owner).get(name, _INHERITED)
         original = getattr(owner, name)
-        self._ours = functools.wraps(original)(make(original))
+        ours = make(original)
+        # A property in the place of a field has no name to take over.
+        self._ours = functools.wraps(original)(ours) if callable(ours) else ours
         setattr(owner, name, self._ours)
 
     def remove(self) -> None:

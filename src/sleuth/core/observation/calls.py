@@ -40,6 +40,7 @@ class CallKind(StrEnum):
     STEP_ON_GIVEN_GRADIENT = "step-on-given-gradient"  # that came from no backward
     STEP_ON_ERASED_GRADIENT = "step-on-erased-gradient"  # cleared after the backward
     STEP_WITHOUT_GRADIENT = "step-without-gradient"
+    DISCARDED_STEP = "discarded-step"  # nobody kept the weights that it returned
     SKIPPED = "skipped"  # by a scaler
     SKIPPED_ON_USED_GRADIENT = "skipped-on-used-gradient"
 

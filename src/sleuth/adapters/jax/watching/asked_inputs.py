@@ -1,46 +1,51 @@
 """Compiled functions that are given the model and take no gradient: what else they are given may be validation data."""
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
 
 from sleuth.adapters.jax.arrays import to_numpy
-from sleuth.adapters.jax.watching.channel import Lane
 from sleuth.adapters.jax.watching.gradient_function import is_batch
+from sleuth.adapters.listening.recorder import Recorder
 from sleuth.core.contract.kept import Group, Passed
 from sleuth.core.subject import Parts
+
+if TYPE_CHECKING:
+    from sleuth.adapters.jax.watching.listener import JaxListener
 
 MOST_CALLS = 128
 MOST_BYTES = 32 << 20
 
 
-@dataclass
-class Asked:
-    calls: list[tuple[int, list[Any]]] = field(default_factory=list)  # after so many steps, with these arrays
-    _seen: int = 0
-    _bytes: int = 0
+class AskedInputs(Recorder):
+    def __init__(self, loop: "JaxListener") -> None:
+        self._loop = loop
+        self._calls: list[tuple[int, list[Any]]] = []  # after so many steps, with these arrays
+        self._seen = self._bytes = 0
 
-    def hear(self, step: int, arguments: Any, lane: Lane) -> None:
+    def forward(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        lane = self._loop.first_lane
+        if lane is None:
+            return
         self._seen += 1
         if self._seen > MOST_CALLS or self._bytes > MOST_BYTES:
             return
-        leaves = [leaf for leaf in jax.tree.leaves(arguments) if hasattr(leaf, "shape") and hasattr(leaf, "dtype")]
+        leaves = [leaf for leaf in jax.tree.leaves((args, kwargs)) if hasattr(leaf, "shape") and hasattr(leaf, "dtype")]
         weights = Counter(zip(lane.shapes, lane.dtypes, strict=True))
         if weights - Counter((tuple(leaf.shape), str(leaf.dtype)) for leaf in leaves):
             return  # not of this model
         found = [leaf for leaf in leaves if is_batch(leaf) and (tuple(leaf.shape), str(leaf.dtype)) not in weights]
         self._bytes += sum(leaf.nbytes for leaf in found)
         if found and self._bytes <= MOST_BYTES:
-            self.calls.append((step, [np.array(leaf) if isinstance(leaf, np.ndarray) else leaf for leaf in found]))
+            self._calls.append((self._loop.steps, [np.array(leaf) if isinstance(leaf, np.ndarray) else leaf for leaf in found]))
 
     def groups(self, like: Parts) -> tuple[Group, ...]:
         """Those that were given arrays of the form of the model's inputs, with a target where there is one."""
         inputs = like.inputs if isinstance(like.inputs, tuple) else (like.inputs,)
-        passed = [p for step, arrays in self.calls if (p := _passed(step, arrays, inputs, like.target)) is not None]
+        passed = [p for step, arrays in self._calls if (p := _passed(step, arrays, inputs, like.target)) is not None]
         if not passed:
             return ()
         rounds: Counter[int] = Counter()

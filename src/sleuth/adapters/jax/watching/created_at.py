@@ -1,6 +1,6 @@
-"""Where the user made an optimiser or a schedule of optax, and which optimiser a step applies."""
+"""Where the user made an optimiser or a schedule of optax, which optimiser a step applies, and for which model of Flax NNX an
+optimiser was made: a compiled step is given their arrays, and never the models themselves."""
 
-import functools
 import inspect
 import sys
 import weakref
@@ -9,6 +9,8 @@ from contextlib import suppress
 from types import FrameType, FunctionType
 from typing import Any
 
+import jax
+
 from sleuth.adapters.jax.optimising import _cells, makers, transformation
 from sleuth.adapters.jax.watching.naming import users_line
 from sleuth.core.location import Location
@@ -16,15 +18,17 @@ from sleuth.core.runtime.place import is_users
 
 # Update functions and schedules → the user's line that made them. Nothing is held by this.
 PLACES: "weakref.WeakKeyDictionary[Any, Location]" = weakref.WeakKeyDictionary()
+# Models of Flax NNX together with their optimisers; nothing is held by this.
+MODELS: list[tuple[Any, Any]] = []
+MOST_MODELS = 64
 # Frames between a library's call of apply_updates and the user's function that holds the optimiser.
 MOST_FRAMES = 12
 
 
 def make_maker(plain: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(plain)
     def made(*args: Any, **kwargs: Any) -> Any:
         result = plain(*args, **kwargs)
-        with suppress(Exception):  # in the middle of the user's code: nothing of ours may come through
+        with suppress(Exception):  # without the line the rest is recorded all the same
             function = getattr(result, "update", result)
             if isinstance(function, FunctionType) and function not in PLACES and (place := users_line()) is not None:
                 PLACES[function] = place
@@ -114,3 +118,27 @@ def _attributes(thing: Any) -> list[Any]:
         return []
     found = getattr(thing, "__dict__", None)
     return list(found.values()) if isinstance(found, dict) and not isinstance(thing, type) and not inspect.ismodule(thing) else []
+
+
+def make_init(plain: Callable[..., None]) -> Callable[..., None]:
+    """Of nnx.Optimizer."""
+
+    def init(self: Any, model: Any, *args: Any, **kwargs: Any) -> None:
+        plain(self, model, *args, **kwargs)
+        with suppress(Exception):  # without it the rest is recorded all the same
+            MODELS.append((weakref.ref(model), weakref.ref(self)))
+            del MODELS[:-MOST_MODELS]
+
+    return init
+
+
+def model_of(weights: list[Any] | None) -> tuple[Any, Any] | None:
+    """The model that holds all of these very arrays, and its optimiser."""
+    if not weights:
+        return None
+    own = {id(w) for w in weights}
+    for model, optimiser in reversed(MODELS):
+        found, its = model(), optimiser()
+        if found is not None and own <= {id(leaf) for leaf in jax.tree.leaves(found)}:
+            return found, its
+    return None

@@ -5,7 +5,6 @@ import functools
 import types
 import weakref
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import jax
@@ -17,7 +16,7 @@ from sleuth.adapters.jax.watching.naming import leaves_of, pick
 from sleuth.adapters.jax.watching.second_form import JIT, SecondForm, second_form
 
 if TYPE_CHECKING:
-    from sleuth.adapters.jax.watching.watcher import Watcher
+    from sleuth.adapters.jax.watching.listener import JaxListener
     from sleuth.core.location import Location
 
 # Batches of another shape come once an epoch: nothing is compiled for them unless they stay.
@@ -48,9 +47,8 @@ class Compiled:
         self.parts: tuple[Part, ...] = ()
         self.order: dict[Part, list[int]] = {}  # of the weights, as the model uses them
         self.silent: str | None = None  # why it has nothing to tell
-        self.runs_combined = False  # it has effects: at a look the second form runs in place of the plain one
         self.deaf_inside: str | None = None  # why nothing is told from inside its loss
-        self.owners: list[Watcher | None] = []  # of each part
+        self.owners: list[JaxListener | None] = []  # of each part
         self.runs = {True: 0, False: 0}  # with statistics, and without
         self.first: Any = None  # what its first call returned, until somebody wants to know
         self.first_given: Arguments | None = None  # and what it was given
@@ -118,29 +116,15 @@ class Compiled:
         self._strange = 0
         return self._prepare(given)
 
-    def run(self, given: Arguments, *, look: bool) -> tuple[Any, Channel | None]:
-        """The user's own result, and what there is to tell of it."""
-        args, kwargs = given
-        if not look:
-            return self.plain(*args, **kwargs), None
-        form = self.form_for(given)
-        if form is None or form.look is None:
-            self.runs_combined = True
-            count = None if form is None else form.counted(given)
-            output, told = self.told(*args, **kwargs)
-            return output, replace(told.measured(), count=count)
-        channel = self._look(form, given)  # first: the plain one may take the memory of its arguments
-        return self.plain(*args, **kwargs), channel
-
     def looked_back(self, given: Arguments) -> Channel | None:
         """What there is to tell of a call that was made before, unless it took the memory of what it was given."""
         form = self.form_for(given)
         if form is None or form.look is None:
             return None
         taken = any(getattr(leaf, "is_deleted", lambda: False)() for leaf in form.inputs(given))
-        return None if taken else self._look(form, given)
+        return None if taken else self.look(form, given)
 
-    def _look(self, form: SecondForm, given: Arguments) -> Channel | None:
+    def look(self, form: SecondForm, given: Arguments) -> Channel | None:
         try:
             return form.look(given).measured() if form.look is not None else None
         except Exception as error:  # where the user lets JAX raise at NaN, the plain one raises too

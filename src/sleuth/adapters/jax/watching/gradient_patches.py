@@ -4,31 +4,17 @@ import functools
 import sys
 import threading
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import jax
 
-from sleuth.adapters.jax.watching.channel import Collector, Lane, lane_of
+from sleuth.adapters.jax.watching.channel import Collector, lane_of
 from sleuth.adapters.jax.watching.created_at import optimiser_in_use
 from sleuth.adapters.jax.watching.inner_values import Inside
 from sleuth.adapters.jax.watching.naming import users_line
 
-
-class Listener(Protocol):
-    """Told of what is computed at once, without a compiled step around it."""
-
-    def eager_gradient(
-        self, lane: Lane, weights: list[Any], loss: Any, gradients: list[Any], *, single: bool, taken: Any = None
-    ) -> None: ...
-
-    def eager_update(
-        self, lane: Lane, before: list[Any], after: list[Any], optimiser: Callable[[], Any] = lambda: None
-    ) -> None: ...
-
-    def failed(self, error: Exception) -> None: ...
-
-    def speak_up(self) -> None:
-        """May raise, where the user asked for it."""
+if TYPE_CHECKING:
+    from sleuth.adapters.jax.watching.hub import Hub
 
 
 class Hearing(threading.local):
@@ -42,21 +28,20 @@ class Hearing(threading.local):
 HEARING = Hearing()
 
 
-def make_value_and_grad(plain: Callable[..., Any], listener: Listener) -> Callable[..., Any]:
-    @functools.wraps(plain)
+def make_value_and_grad(plain: Callable[..., Any], hub: "Hub") -> Callable[..., Any]:
     def value_and_grad(fun: Callable[..., Any], argnums: Any = 0, has_aux: bool = False, **options: Any) -> Callable[..., Any]:
         taken = plain(fun, argnums, has_aux, **options)
 
         @functools.wraps(taken)
         def call(*args: Any, **kwargs: Any) -> Any:
-            inside = _inside(fun, args, kwargs, argnums)
+            inside = _inside(fun, args, kwargs, argnums) if HEARING.looks_inside else None
             take = taken if inside is None else plain(inside.function, argnums, has_aux, **options)
             value, gradients = result = _taken(take, args, kwargs)
             loss = value[0] if has_aux else value
-            _heard_gradient(listener, args, argnums, loss, gradients, (fun, args, kwargs, argnums))
+            _tell(hub, _heard_gradient, args, argnums, loss, gradients, (fun, args, kwargs, argnums))
             if inside is not None:
-                _heard_inside(listener, inside, args, argnums)
-            _speak_up(listener, loss)
+                _heard_inside(inside, args, argnums)
+            _speak_up(hub, loss)
             return result
 
         return call
@@ -64,10 +49,9 @@ def make_value_and_grad(plain: Callable[..., Any], listener: Listener) -> Callab
     return value_and_grad
 
 
-def make_grad(plain: Callable[..., Any], both: Callable[..., Any], listener: Listener) -> Callable[..., Any]:
+def make_grad(plain: Callable[..., Any], both: Callable[..., Any], hub: "Hub") -> Callable[..., Any]:
     """`both`: value_and_grad as JAX has it. The loss that `grad` throws away is heard all the same."""
 
-    @functools.wraps(plain)
     def grad(fun: Callable[..., Any], argnums: Any = 0, has_aux: bool = False, **options: Any) -> Callable[..., Any]:
         alone = plain(fun, argnums, has_aux, **options)
         taken = both(fun, argnums, has_aux, **options)
@@ -76,14 +60,14 @@ def make_grad(plain: Callable[..., Any], both: Callable[..., Any], listener: Lis
         def call(*args: Any, **kwargs: Any) -> Any:
             if HEARING.busy:
                 return alone(*args, **kwargs)
-            inside = _inside(fun, args, kwargs, argnums)
+            inside = _inside(fun, args, kwargs, argnums) if HEARING.looks_inside else None
             take = taken if inside is None else both(inside.function, argnums, has_aux, **options)
             value, gradients = _taken(take, args, kwargs)
             loss = value[0] if has_aux else value
-            _heard_gradient(listener, args, argnums, loss, gradients, (fun, args, kwargs, argnums))
+            _tell(hub, _heard_gradient, args, argnums, loss, gradients, (fun, args, kwargs, argnums))
             if inside is not None:
-                _heard_inside(listener, inside, args, argnums)
-            _speak_up(listener, loss)
+                _heard_inside(inside, args, argnums)
+            _speak_up(hub, loss)
             return (gradients, value[1]) if has_aux else gradients
 
         return call
@@ -91,10 +75,9 @@ def make_grad(plain: Callable[..., Any], both: Callable[..., Any], listener: Lis
     return grad
 
 
-def make_vjp(plain: Callable[..., Any], listener: Listener) -> Callable[..., Any]:
+def make_vjp(plain: Callable[..., Any], hub: "Hub") -> Callable[..., Any]:
     """What JAX's own value_and_grad calls: a function that it made before anybody listened is heard here."""
 
-    @functools.wraps(plain)
     def vjp(fun: Callable[..., Any], *primals: Any, **options: Any) -> Any:
         result = plain(fun, *primals, **options)
         if HEARING.taking or HEARING.busy or sys._getframe(1).f_code.co_name != "value_and_grad_f":
@@ -107,8 +90,8 @@ def make_vjp(plain: Callable[..., Any], listener: Listener) -> Callable[..., Any
             args, argnums, found = (
                 ((*primals, None), 0, gradients[0]) if alone else (primals, tuple(range(len(primals))), gradients)
             )
-            _heard_gradient(listener, args, argnums, loss, found)
-            _speak_up(listener, loss)
+            _tell(hub, _heard_gradient, args, argnums, loss, found)
+            _speak_up(hub, loss)
             return gradients
 
         return (loss, heard, *others)
@@ -117,7 +100,7 @@ def make_vjp(plain: Callable[..., Any], listener: Listener) -> Callable[..., Any
 
 
 def _inside(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], argnums: Any) -> Inside | None:
-    if HEARING.collector is None or HEARING.busy or not HEARING.looks_inside:
+    if HEARING.collector is None or HEARING.busy:
         return None
     HEARING.looks_inside = False  # of a gradient within it, or after it, nothing is told
     return Inside(fun, args, kwargs, argnums)
@@ -131,41 +114,32 @@ def _taken(take: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, An
         HEARING.taking = outer
 
 
-def make_apply_updates(plain: Callable[..., Any], listener: Listener) -> Callable[..., Any]:
-    @functools.wraps(plain)
+def make_apply_updates(plain: Callable[..., Any], hub: "Hub") -> Callable[..., Any]:
     def apply_updates(params: Any, updates: Any, *args: Any, **kwargs: Any) -> Any:
         after = plain(params, updates, *args, **kwargs)
-        _heard_update(listener, params, after)
+        _tell(hub, _heard_update, params, after)
         return after
 
     return apply_updates
 
 
-def _speak_up(listener: Listener, loss: Any) -> None:
+def _speak_up(hub: "Hub", loss: Any) -> None:
     if HEARING.collector is None and not HEARING.busy and not isinstance(loss, jax.core.Tracer):
-        listener.speak_up()
+        hub.speak_up()
 
 
-def _contained(function: Callable[..., None]) -> Callable[..., None]:
-    """Nothing of ours may come into the user's way; what went wrong is said by whoever misses the values."""
-
-    @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> None:
-        if HEARING.busy:
-            return
-        HEARING.busy = True
-        try:
-            function(*args, **kwargs)
-        except Exception as error:
-            args[0].failed(error)
-        finally:
-            HEARING.busy = False
-
-    return call
+def _tell(hub: "Hub", heard: Callable[..., None], *args: Any) -> None:
+    """An error of ours never reaches the user: whoever listens gives up. What we compute ourselves is not heard."""
+    if HEARING.busy:
+        return
+    HEARING.busy = True
+    try:
+        hub.attempt(heard, hub, *args)
+    finally:
+        HEARING.busy = False
 
 
-@_contained
-def _heard_gradient(listener: Any, args: tuple[Any, ...], argnums: Any, loss: Any, gradients: Any, taken: Any = None) -> None:
+def _heard_gradient(hub: "Hub", args: tuple[Any, ...], argnums: Any, loss: Any, gradients: Any, taken: Any = None) -> None:
     traced = isinstance(loss, jax.core.Tracer)
     if HEARING.collector is None and traced:
         if HEARING.marked is not None:
@@ -178,12 +152,12 @@ def _heard_gradient(listener: Any, args: tuple[Any, ...], argnums: Any, loss: An
         return
     single = len(weights) == 1 and (argnums not in (0, (0,)) or len(args) < 2)
     if HEARING.collector is None:
-        listener.eager_gradient(lane, weights, loss, flat, single=single, taken=taken)
+        hub.eager_gradient(lane, weights, loss, flat, single=single, taken=taken)
     else:
         HEARING.collector.gradient(lane, weights, loss, flat, single=single)
 
 
-def _heard_inside(listener: Any, inside: Inside, args: tuple[Any, ...], argnums: Any) -> None:
+def _heard_inside(inside: Inside, args: tuple[Any, ...], argnums: Any) -> None:
     """What goes wrong here is met by whoever traces: then it is traced again without this."""
     collector = HEARING.collector
     if collector is None:
@@ -200,8 +174,7 @@ def _heard_inside(listener: Any, inside: Inside, args: tuple[Any, ...], argnums:
         collector.inside(told)
 
 
-@_contained
-def _heard_update(listener: Any, params: Any, after: Any) -> None:
+def _heard_update(hub: "Hub", params: Any, after: Any) -> None:
     lane, before, _ = lane_of(params)
     changed = lane_of(after)[1]
     if not before or len(changed) != len(before):
@@ -213,4 +186,4 @@ def _heard_update(listener: Any, params: Any, after: Any) -> None:
         if HEARING.marked is not None:
             HEARING.marked.has_parts = True
     else:
-        listener.eager_update(lane, before, changed, optimiser_in_use)
+        hub.eager_update(lane, before, changed, optimiser_in_use)

@@ -1,6 +1,5 @@
 """Where the user made a layer of Flax NNX or Equinox, as far as somebody listened then."""
 
-import functools
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -22,11 +21,9 @@ PASSING = ("equinox._",)
 def make_construction(plain: Callable[..., Any]) -> Callable[..., Any]:
     """Of the class of all classes of modules."""
 
-    @functools.wraps(plain)
     def construct(kind: Any, *args: Any, **kwargs: Any) -> Any:
         made = plain(kind, *args, **kwargs)
-        # In the middle of the user's own construction: nothing of ours may come through. A list of layers has no hash.
-        with suppress(Exception):
+        with suppress(Exception):  # a list of layers has no hash
             if kind.__module__.startswith("flax.") and (place := users_line()) is not None:
                 PLACES[made] = place
         return made
@@ -44,7 +41,6 @@ def made_at(layer: Any) -> Location | None:
 def make_value_construction(plain: Callable[..., Any]) -> Callable[..., Any]:
     """Of the class of all classes of Equinox."""
 
-    @functools.wraps(plain)
     def construct(kind: Any, *args: Any, **kwargs: Any) -> Any:
         made = plain(kind, *args, **kwargs)
         with suppress(Exception):

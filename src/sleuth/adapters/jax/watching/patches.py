@@ -1,4 +1,4 @@
-"""What stands in JAX's place, in optax's and in Equinox's, while somebody listens."""
+"""The functions of JAX, optax, Flax NNX and Equinox that are patched while somebody listens."""
 
 import functools
 import sys
@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 
-from sleuth.adapters.jax.watching.created_at import make_maker, makers_in
+from sleuth.adapters.jax.watching.created_at import make_init, make_maker, makers_in
 from sleuth.adapters.jax.watching.executables import Compiled
 from sleuth.adapters.jax.watching.gradient_patches import make_apply_updates, make_grad, make_value_and_grad, make_vjp
 from sleuth.adapters.jax.watching.layer_places import make_construction, make_value_construction
-from sleuth.adapters.jax.watching.mode_places import SWITCHES, make_switch
-from sleuth.adapters.jax.watching.nnx_models import make_init
+from sleuth.adapters.jax.watching.modes import SWITCHES, make_switch
 from sleuth.adapters.jax.watching.optimiser_states import make_field, make_traced_field
 from sleuth.adapters.jax.watching.scanning import make_scan
+from sleuth.adapters.listening.patches import Make, Patch
 from sleuth.core.runtime.importing import forget, when_imported
 
 if TYPE_CHECKING:
@@ -32,19 +32,19 @@ INSIDE: Any = sys.modules.get("jax._src.api")
 class Patches:
     def __init__(self, hub: "Hub") -> None:
         self._hub = hub
-        self._undo: list[Callable[[], None]] = []
+        self._patches: list[Patch] = []
         self._waiting: list[Any] = []
 
     def open(self) -> None:
-        if self._undo:
+        if self._patches:
             return
-        both = jax.value_and_grad
-        self._replace(jax, "grad", make_grad(jax.grad, both, self._hub))
-        self._replace(jax, "value_and_grad", make_value_and_grad(both, self._hub))
-        self._replace(jax, "jit", make_jit(jax.jit))
-        self._replace(jax.lax, "scan", make_scan(jax.lax.scan))
+        hub, both = self._hub, jax.value_and_grad
+        self._replace(jax, "grad", lambda plain: make_grad(plain, both, hub))
+        self._replace(jax, "value_and_grad", lambda plain: make_value_and_grad(plain, hub))
+        self._replace(jax, "jit", lambda plain: make_jit(plain, hub))
+        self._replace(jax.lax, "scan", make_scan)
         if INSIDE is not None and hasattr(INSIDE, "vjp"):
-            self._replace(INSIDE, "vjp", make_vjp(INSIDE.vjp, self._hub))
+            self._replace(INSIDE, "vjp", lambda plain: make_vjp(plain, hub))
         for name in UPDATING:
             self._when(name, functools.partial(self._update, name))
         self._when("optax", self._makers)
@@ -55,8 +55,9 @@ class Patches:
         while self._waiting:
             if (waiting := self._waiting.pop()) is not None:
                 forget(waiting)
-        while self._undo:
-            self._undo.pop()()
+        while self._patches:
+            self._patches.pop().remove()
+        Patch.remove_covered()
 
     def _when(self, name: str, act: Callable[[], None]) -> None:
         def heard() -> None:
@@ -70,55 +71,48 @@ class Patches:
     def _update(self, name: str) -> None:
         module = sys.modules.get(name)
         if module is not None and hasattr(module, "apply_updates"):
-            self._replace(module, "apply_updates", make_apply_updates(module.apply_updates, self._hub))
+            self._replace(module, "apply_updates", lambda plain: make_apply_updates(plain, self._hub))
 
     def _makers(self) -> None:
         module = sys.modules.get("optax")
         for name in () if module is None else makers_in(module):
-            self._replace(module, name, make_maker(getattr(module, name)))
+            self._replace(module, name, make_maker)
         kind = getattr(module, "GradientTransformation", None)
         if kind is not None and hasattr(kind, "init"):
-            self._replace(kind, "init", make_field(kind.init, self._hub.state_begun))
-            self._replace(kind, "update", make_traced_field(kind.update))
+            self._replace(kind, "init", lambda plain: make_field(plain, self._hub.state_begun))
+            self._replace(kind, "update", make_traced_field)
 
     def _models(self) -> None:
         kind = getattr(sys.modules.get("flax.nnx"), "Optimizer", None)
         if kind is not None:
-            self._replace(kind, "__init__", make_init(kind.__init__))
+            self._replace(kind, "__init__", make_init)
             module = sys.modules["flax.nnx"].Module
             self._construct(module, "flax.", make_construction)
-            for name in SWITCHES:
-                self._replace(module, name, make_switch(getattr(module, name), name))
+            for name, kind_of_call in SWITCHES.items():
+                self._replace(module, name, functools.partial(make_switch, kind_of_call))
 
     def _values(self) -> None:
         kind = getattr(sys.modules.get("equinox"), "Module", None)
         if kind is not None:
             self._construct(kind, "equinox.", make_value_construction)
 
-    def _construct(self, kind: Any, package: str, make: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
+    def _construct(self, kind: Any, package: str, make: Make) -> None:
         classes = next((c for c in type(kind).__mro__ if "__call__" in vars(c) and c.__module__.startswith(package)), None)
         if classes is not None:
-            self._replace(classes, "__call__", make(classes.__call__))
+            self._replace(classes, "__call__", make)
 
-    def _replace(self, module: Any, name: str, ours: Any) -> None:
-        plain = getattr(module, name)
-
-        def undo() -> None:
-            if getattr(module, name) is ours:  # else somebody has put something of their own around it
-                setattr(module, name, plain)
-
-        setattr(module, name, ours)
-        self._undo.append(undo)
+    def _replace(self, owner: Any, name: str, make: Make) -> None:
+        self._patches.append(Patch(owner, name, make))
 
 
-def make_jit(plain: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(plain)
+def make_jit(plain: Callable[..., Any], hub: "Hub") -> Callable[..., Any]:
     def jit(fun: Any = None, /, **options: Any) -> Any:
         if fun is None:
             return functools.partial(jit, **options)
         compiled = plain(fun, **options)
         if (getattr(fun, "__module__", None) or "").split(".")[0] in FOREIGN:
             return compiled
-        return Compiled(compiled, fun, options)
+        found = hub.attempt(Compiled, compiled, fun, options)
+        return compiled if found is None else found
 
     return jit

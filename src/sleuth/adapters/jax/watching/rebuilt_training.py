@@ -16,7 +16,7 @@ from sleuth.adapters.jax.arrays import to_numpy
 from sleuth.adapters.jax.bounds import Bounds
 from sleuth.adapters.jax.indicators import indicators, look
 from sleuth.adapters.jax.tape import Tape
-from sleuth.adapters.jax.watching.asked_inputs import Asked
+from sleuth.adapters.jax.watching.asked_inputs import AskedInputs
 from sleuth.adapters.jax.watching.gradient_function import Learned, is_batch
 from sleuth.adapters.jax.watching.second_form import JIT
 from sleuth.adapters.jax.watching.seen_batches import Passing, Source
@@ -35,7 +35,7 @@ ROUNDING = 1e-3
 PLAIN = 1e-2
 
 
-def kept(passing: Passing, optimiser: Any, asked: Asked | None = None) -> Kept | None:
+def kept(passing: Passing, optimiser: Any, asked: AskedInputs | None = None) -> Kept | None:
     with redirect_stdout(io.StringIO()):  # a function that was not compiled is traced here, and may speak
         source, first = passing.source or passing.eager_source(), passing.first
     if source is None or first is None or not passing.held:

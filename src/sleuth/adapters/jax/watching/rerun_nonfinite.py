@@ -3,13 +3,18 @@
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from sleuth.adapters.jax.layer_marks import Marks
 from sleuth.adapters.jax.origin import origin_on
 from sleuth.adapters.jax.tape import Tape
+from sleuth.adapters.jax.watching.measuring import COUNTS
 from sleuth.core.observation import NotFinite, Observation, Origin
 
 if TYPE_CHECKING:
     from sleuth.adapters.jax.watching.nonfinite_check import Remembered
+
+BROKEN = [COUNTS.index("nans"), COUNTS.index("infs")]
 
 TAKEN = "the step takes the memory of its arguments (donation), so it could not be done again to find the operation"
 NOT_KEPT = "what the steps are given is too large to be kept, so the operation that broke the loss was not looked for"
@@ -18,11 +23,13 @@ UNKNOWN = "the step was not traced with statistics, so the operation that broke 
 
 def inquire(first: "Remembered", before: "Remembered | None", remarks: list[str]) -> Iterator[Observation]:
     """`first`: the first step whose loss is not finite; `before`: the one ahead of it, whose loss is."""
+    known = len(remarks)
     born = _origin(first, "forward", remarks)
-    if born is None and before is not None and not remarks:  # the weights came in broken: by the gradient of the step before
+    # Else the weights came in broken: by the gradient of the step before.
+    if born is None and before is not None and len(remarks) == known:
         born = _origin(before, "backward", remarks)
         if born is not None:
-            yield NotFinite(before.step, "gradient", nans=born.nans, infs=born.infs)
+            yield _broken_gradient(before) or NotFinite(before.step, "gradient", nans=born.nans, infs=born.infs)
     if born is not None:
         yield born
 
@@ -31,6 +38,19 @@ def gradient_origin(remembered: "Remembered", remarks: list[str]) -> Iterator[Ob
     born = _origin(remembered, "backward", remarks)
     if born is not None:
         yield born
+
+
+def _broken_gradient(remembered: "Remembered") -> NotFinite | None:
+    """By the name of the first parameter whose gradient is not finite. None where it cannot be told."""
+    channel = remembered.compiled.looked_back(remembered.given)
+    for part, (_, _, counts) in zip(channel.parts, channel.values, strict=True) if channel is not None else ():
+        if not part.is_gradient or part.times:
+            continue
+        for place in remembered.compiled.order[part]:
+            nans, infs = (int(n) for n in np.asarray(counts)[place, BROKEN])
+            if nans or infs:
+                return NotFinite(remembered.step, "gradient", part.lane.paths[place], nans, infs)
+    return None
 
 
 def _origin(remembered: "Remembered", direction: str, remarks: list[str]) -> Origin | None:
@@ -45,11 +65,11 @@ def _origin(remembered: "Remembered", direction: str, remarks: list[str]) -> Ori
     if any(getattr(leaf, "is_deleted", lambda: False)() for leaf in flat):
         remarks.append(TAKEN)
         return None
-    tape = Tape(_needed(form.jaxpr, form.losses if direction == "forward" else range(form.outputs)))
+    tape = Tape(needed_for(form.jaxpr, form.losses if direction == "forward" else range(form.outputs)))
     return origin_on(tape, flat, Marks(), direction, remembered.step, tape.outputs)
 
 
-def _needed(closed: Any, chosen: Iterable[int]) -> Any:
+def needed_for(closed: Any, chosen: Iterable[int]) -> Any:
     """Only the equations behind these outputs: each kind of them is compiled by itself when it is done again."""
     jaxpr = closed.jaxpr
     outputs = [jaxpr.outvars[number] for number in chosen]

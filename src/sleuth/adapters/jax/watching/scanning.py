@@ -1,6 +1,5 @@
 """Training steps that are the rounds of one `lax.scan`: what each round tells leaves the loop beside its own result."""
 
-import functools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,7 +12,6 @@ from sleuth.adapters.jax.watching.naming import leaves_of
 
 
 def make_scan(plain: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(plain)
     def scan(f: Any, init: Any, xs: Any = None, *args: Any, **options: Any) -> Any:
         outer = HEARING.collector
         if outer is None or HEARING.busy:

@@ -12,8 +12,7 @@ from jax.extend.core import jaxpr_as_fun
 from sleuth.adapters.jax.watching.channel import Channel, Part
 from sleuth.adapters.jax.watching.gradient_function import Learned
 from sleuth.adapters.jax.watching.naming import leaves_of
-from sleuth.adapters.jax.watching.step_counts import count_among
-from sleuth.adapters.jax.watching.weight_order import order_of_use
+from sleuth.adapters.jax.watching.step_inputs import count_among, order_of_use
 
 # As JAX has it: by the time it is needed something of ours stands in its place.
 JIT = jax.jit

@@ -8,14 +8,13 @@ from typing import Any
 import jax
 import numpy as np
 
+from sleuth.adapters.common.reservoir import Reservoir
 from sleuth.adapters.jax.watching.gradient_function import Learned, is_batch
 from sleuth.adapters.jax.watching.inner_values import Inside
 from sleuth.adapters.jax.watching.naming import STATES, leaves_of, name_of
-from sleuth.adapters.jax.watching.rerun_nonfinite import _needed
+from sleuth.adapters.jax.watching.rerun_nonfinite import needed_for
 from sleuth.adapters.jax.watching.second_form import JIT, SecondForm
 
-# These follow each other; then fewer and fewer.
-IN_A_ROW, LATER = 64, 64
 MOST_BYTES = 32 << 20
 
 
@@ -50,22 +49,19 @@ class Passing:
     first: tuple[int, list[Any]] | None = None
     first_loss: Any = None
     second: list[Any] | None = None  # what the step after it was given
-    held: list[Held] = field(default_factory=list)
+    reservoir: Reservoir[Held] = field(default_factory=lambda: Reservoir(MOST_BYTES))
     shape: Any = None  # the kind of arguments that the source is for
     fed_anew: bool = True
     taken: Taken | None = None  # of the first step, where nothing is compiled around it
     names: tuple[tuple[str, ...], ...] = ()
-    _later: int = 0  # of `held` come after those in a row
-    _stride: int = 1
-    _room: int = IN_A_ROW + LATER
-    _seen: int = 0  # calls
-    _before: Any = None
+    _calls: int = 0
+    _before: tuple[int, list[Any]] | None = None  # the batch that was kept last, and its call
     _places: list[int] = field(default_factory=list)  # of batches among what an eager step is given
 
     def take(self, number: int, compiled: Any, given: Any) -> None:
         """Before the step is run: it may take the memory of what it is given."""
-        at, self._seen = self._seen, self._seen + 1
-        if not self._wants(at):
+        self._calls += 1
+        if (at := self.reservoir.wants()) is None:
             return
         form = compiled.form_for(given)
         if form is None or form.learned is None or (self.source is not None and form.learned is not self.source.learned):
@@ -77,19 +73,15 @@ class Passing:
         if self.source is None:
             self.source = source_of(form, given)
             self.first = (number, [_safe(leaf, taken) for leaf in inputs])
-            self._room = min(self._room, MOST_BYTES // max(self.source.size, 1))
-            if self._room < 1:
-                return
         elif self.second is None and self.first is not None and number == self.first[0] + 1:
             self.second = [_safe(leaf, taken) for leaf in inputs]
-        self._note_memory(inputs)
-        self.held.append(Held(number, [_safe(inputs[i], taken) for i in self.source.needed]))
-        self._thin(at)
+        self._note_memory([inputs[i] for i in self.source.needed])
+        self.reservoir.put(at, Held(number, [_safe(inputs[i], taken) for i in self.source.needed]), self.source.size)
 
     def take_eager(self, number: int, taken: Taken, names: tuple[tuple[str, ...], ...]) -> None:
         """The function is not called again before the end: what it does beside its result would be done twice."""
-        at, self._seen = self._seen, self._seen + 1
-        if not self._wants(at):
+        self._calls += 1
+        if (at := self.reservoir.wants()) is None:
             return
         leaves = [leaf for leaf in jax.tree.leaves((taken[1], taken[2])) if hasattr(leaf, "dtype") and hasattr(leaf, "shape")]
         kinds = tuple((leaf.shape, leaf.dtype) for leaf in leaves)
@@ -98,16 +90,14 @@ class Passing:
             self.taken, self.names, self.shape = taken, names, kinds
             self._places = [i for i, leaf in enumerate(leaves) if is_batch(leaf) and id(leaf) not in weights]
             self.first = (number, [_safe(leaf, False) for leaf in leaves])
-            size = sum(leaves[i].nbytes for i in self._places)
-            self._room = min(self._room, MOST_BYTES // max(size, 1)) if self._places else 0
+            if not self._places:
+                self.reservoir.close()
         elif self.second is None and self.first is not None and number == self.first[0] + 1 and kinds == self.shape:
             self.second = [_safe(leaf, False) for leaf in leaves]
-        if kinds == self.shape and self._room:
-            now = [id(leaves[i]) for i in self._places]
-            self.fed_anew &= self._before is None or now != self._before[0]
-            self._before = (now, [leaves[i] for i in self._places])
-            self.held.append(Held(number, [_safe(leaves[i], False) for i in self._places]))
-            self._thin(at)
+        if kinds == self.shape and self._places:
+            batch = [leaves[i] for i in self._places]
+            self._note_memory(batch)
+            self.reservoir.put(at, Held(number, [_safe(leaf, False) for leaf in batch]), sum(leaf.nbytes for leaf in batch))
 
     def eager_source(self) -> Source | None:
         """Now that the training is over."""
@@ -122,24 +112,17 @@ class Passing:
         places = tuple(i + constants for i in self._places)
         return Source(learned[0], 0, lambda first: [*values, *first], lambda held: held, [], places, 0)
 
-    def _wants(self, at: int) -> bool:
-        return self._room > 0 and (at < min(IN_A_ROW, self._room) or at % self._stride == 0)
+    @property
+    def held(self) -> list[Held]:
+        """In the order of their steps."""
+        return sorted(self.reservoir.items, key=lambda held: held.step)
 
-    def _thin(self, at: int) -> None:
-        row = min(IN_A_ROW, self._room)
-        if at >= row and len(self.held) > self._room:
-            self._stride *= 2
-            later = [h for n, h in enumerate(self.held[row:]) if n % 2]
-            self.held[row:] = later
-        if self._room <= row and len(self.held) >= self._room:
-            self._room = 0
-
-    def _note_memory(self, inputs: list[Any]) -> None:
-        """Is a step given the very arrays of the one before? Then whoever wrote the loop may have no others."""
-        assert self.source is not None
-        now = [id(inputs[i]) for i in self.source.needed if is_batch(inputs[i])]
-        self.fed_anew &= not now or self._before is None or now != self._before[0]
-        self._before = (now, [inputs[i] for i in self.source.needed])  # held: an address may be given away again
+    def _note_memory(self, batch: list[Any]) -> None:
+        """Is a call given the very arrays of the one before? Then whoever wrote the loop may have no others."""
+        batch = [array for array in batch if is_batch(array)]
+        if batch and self._before is not None and self._before[0] == self._calls - 1:
+            self.fed_anew &= [id(array) for array in batch] != [id(array) for array in self._before[1]]
+        self._before = (self._calls, batch)  # held: an address may be given away again
 
 
 def _chosen(taken: Taken) -> Any:
@@ -157,12 +140,12 @@ def source_of(form: SecondForm, given: Any) -> Source:
     chosen = []
     for place, output in zip(learned.passed, outputs, strict=True):
         aval = form.jaxpr.jaxpr.outvars[output].aval
-        made_of = _inputs_of(_needed(form.jaxpr, [output]))
+        made_of = _inputs_of(needed_for(form.jaxpr, [output]))
         states = made_of and all(STATES in named[i] for i in made_of)
         if place in learned.data and _is_batch(aval, times) and not states:
             chosen.append((place, output))
     ends = [output for _, output in chosen]
-    alone = _needed(form.jaxpr, ends)
+    alone = needed_for(form.jaxpr, ends)
     size = sum(form.jaxpr.jaxpr.outvars[o].aval.size * form.jaxpr.jaxpr.outvars[o].aval.dtype.itemsize for o in ends)
     needed = _inputs_of(alone)
     return Source(
@@ -173,7 +156,7 @@ def source_of(form: SecondForm, given: Any) -> Source:
 def _program(form: SecondForm, outputs: list[int], needed: list[int] | None = None) -> Callable[[list[Any]], list[Any]]:
     from jax.extend.core import jaxpr_as_fun
 
-    run = jaxpr_as_fun(_needed(form.jaxpr, outputs))
+    run = jaxpr_as_fun(needed_for(form.jaxpr, outputs))
     avals = [var.aval for var in form.jaxpr.jaxpr.invars]
 
     def whole(*inputs: Any) -> list[Any]:

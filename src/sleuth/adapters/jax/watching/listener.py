@@ -1,86 +1,114 @@
-"""Follows one training, step by step. Runs inside the user's loop: what goes wrong here ends the listening and is said."""
+"""Follows one training, step by step, inside the user's loop."""
 
+import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from sleuth.adapters.jax.watching.asked_inputs import Asked
-from sleuth.adapters.jax.watching.channel import Channel, Lane, Part
+import jax
+
+from sleuth.adapters.common.process_memory import ProcessMemory
+from sleuth.adapters.jax.nnx_form import NnxForm
+from sleuth.adapters.jax.watching.asked_inputs import AskedInputs
+from sleuth.adapters.jax.watching.awaited_steps import SHARES, AwaitedSteps
+from sleuth.adapters.jax.watching.channel import Channel, Lane, Part, lane_of
 from sleuth.adapters.jax.watching.measuring import measure_changes
-from sleuth.adapters.jax.watching.modes import Switches, Validation
+from sleuth.adapters.jax.watching.modes import ModeRecorder
 from sleuth.adapters.jax.watching.naming import users_line
 from sleuth.adapters.jax.watching.nonfinite_check import Tripwire
 from sleuth.adapters.jax.watching.optimiser_states import Begun
-from sleuth.adapters.jax.watching.pace import Pace
 from sleuth.adapters.jax.watching.record import Look, Measured, Record, Track
 from sleuth.adapters.jax.watching.seen_batches import Passing
-from sleuth.core.contract.guard import Alarm, Guard
+from sleuth.adapters.listening.alarms import Alarms
+from sleuth.adapters.listening.listener import Listener, contained
+from sleuth.adapters.listening.pace import Pace
+from sleuth.adapters.listening.recorder import Note, Recorder, Recorders
+from sleuth.core.contract.guard import Guard
 from sleuth.core.location import Location
-from sleuth.core.observation import Call, Observation
+from sleuth.core.observation import Absent, Call, Observation, Role
+from sleuth.core.observation.calls import CallKind
 
-Shapes = Iterable[tuple[tuple[int, ...], str]]
+TAKEN = (
+    "the step takes the memory of its weights for itself (donation) and writes them by hand, so what became of them is not known"
+)
+
+Put = Callable[[Record, int], None]
+Say = Callable[..., None]
 
 
-class Watcher:
+class MemoryRecorder(Recorder):
+    """How often the data were read is not known, because no loader is heard."""
+
+    def __init__(self, loop: "JaxListener") -> None:
+        self._loop, self._memory = loop, ProcessMemory()
+        self._found: list[Observation] = []
+
+    def after_step(self, number: int) -> None:
+        found = self._memory.after_step(self._loop.steps)
+        self._found += [] if found is None else [found]
+
+    def take(self) -> Sequence[Note]:
+        found, self._found = self._found, []
+        return found
+
+
+class JaxListener(Listener):
     def __init__(
-        self, put: Callable[[Record], None], shapes: Shapes | None, *, every: int | None, overhead: float, guard: Guard
+        self, put: Put, say: Say, model: Any, *, every: int | None, overhead: float, guard: Guard, keeps: bool = False
     ) -> None:
-        """`shapes`: of the weights of the model that is watched, where that is known."""
-        self.pace = Pace(every=every, overhead=overhead)
-        self.measured_seconds = 0.0
-        self.steps = 0
-        self.looks = 0
-        self.gave_up: Exception | None = None
+        super().__init__()
+        self.say = say
+        self.pace = Pace(every=every, overhead=overhead, shares=SHARES)
+        self.awaited = AwaitedSteps(wanted=every is None)
+        self.alarms = Alarms(guard)
+        self.tripwire = Tripwire(self.alarms, say, self.remarks)
+        self.modes = ModeRecorder(self, model) if NnxForm.claims(model) else None
+        self.passing = Passing() if keeps else None  # what is kept for an examination after the end
+        self.asked = AskedInputs(self) if keeps else None
+        self.recorders = Recorders(r for r in (self.modes, self.asked, MemoryRecorder(self)) if r is not None)
         self.is_closed = False
-        self.most_steps: Callable[[], None] = lambda: None  # raises when there were enough
-        self.tripwire = Tripwire(guard)
-        self._put, self._guard = put, guard
-        self._shapes = None if shapes is None else Counter(shapes)
-        self._tracks: dict[Lane, Track] = {}
-        self.switches: Switches | None = None  # of the model, where it has any that can be read
-        self.validation: Validation | None = None  # that is going on
-        self.passing: Passing | None = None  # what is kept for an examination after the end
-        self.asked: Asked | None = None
+        self.leave_when_enough: Callable[[], None] = lambda: None  # raises when there were enough steps
         self.optimiser: Any = None  # whose updates are applied, where that was told
         self.begun = Begun()  # states of optimisers
         self.called_at: Location | None = None  # the line that calls the compiled step
         self.begins_inside: Location | None = None  # where that begins the state of its optimiser, at every call
         self.hears_updates = False
-        self.taken = False  # the step takes the memory of its weights, so what became of them is not known
-        self.said: list[str] = []
         self.rounds = self._round = 0  # of a loop inside the compiled step, each a step of the training
-        self._round_seconds = 0.0
-        self._validated: set[str] = set()  # kinds of validation whose line is known
-        self._located = False  # the line that applies updates is known
         self.discarded = 0  # updates, where not one was kept; known at the end
+        self._put = put
+        self._shapes = Counter(_shapes(model))  # of its weights
+        self._tracks: dict[Lane, Track] = {}
+        self._round_seconds = 0.0
+        self._located = False  # the line that applies updates is known
+        self._weights_taken = False  # the step takes the memory of its weights, so what became of them is not known
         self.born = self._began = time.perf_counter()
 
     @property
     def own_seconds(self) -> float:
-        return self.measured_seconds + self.looks * self.pace.extra_seconds
-
-    def takes(self, part: Part) -> bool:
-        """Is this the model that is watched? An update is, where its gradient was."""
-        if self.gave_up is not None or self.knows(part.lane):
-            return True
-        if not part.is_gradient or self._shapes is None:
-            return False
-        own = Counter(zip(part.lane.shapes, part.lane.dtypes, strict=True))
-        # One array may be an input; unless it is all that the model has.
-        return own == self._shapes if part.single else not own - self._shapes
+        return self.measured_seconds + self.looks * self.awaited.look_seconds
 
     @property
     def coming(self) -> int:
         """The number of the step whose gradient comes next: where updates are not heard, it ends the one before."""
         return self.steps + any(t.gradients and not t.hears_updates for t in self._tracks.values())
 
+    @property
+    def first_lane(self) -> Lane | None:
+        return next(iter(self._tracks), None)
+
+    def takes(self, part: Part) -> bool:
+        """Is this the model that is watched? An update is, where its gradient was."""
+        if self.gave_up is not None or self.knows(part.lane):
+            return True
+        if not part.is_gradient:
+            return False
+        own = Counter(zip(part.lane.shapes, part.lane.dtypes, strict=True))
+        # One array may be an input; unless it is all that the model has.
+        return own == self._shapes if part.single else not own - self._shapes
+
     def knows(self, lane: Lane) -> bool:
         return self._track(lane) is not None
-
-    def begin(self, lane: Lane, order: list[int]) -> None:
-        if lane not in self._tracks:
-            self._tracks[lane] = Track(len(self._tracks), lane, order)
 
     def is_due(self, part: Part) -> bool:
         if self.gave_up is not None:
@@ -90,6 +118,10 @@ class Watcher:
     def is_looking(self, lane: Lane) -> bool:
         track = self._track(lane)
         return track is not None and track.look is not None
+
+    def begin(self, lane: Lane, order: list[int]) -> None:
+        if lane not in self._tracks:
+            self._tracks[lane] = Track(len(self._tracks), lane, order)
 
     def gradient(
         self,
@@ -112,7 +144,7 @@ class Watcher:
         track.look = None
         if measured is not None and track.gradients == 1:
             c = channel
-            active = None if self.switches is None else self.switches.read()
+            active = None if self.modes is None else self.modes.switches.read()
             track.look = (
                 Look(measured, active=active) if c is None else Look(measured, None, c.lr, c.count, active, c.story, c.telling)
             )
@@ -135,7 +167,7 @@ class Watcher:
         track.discarded.updated(before)
         if not self._located:
             self._located = True
-            self.tripwire.found.append(Call("update", self.steps, users_line()))
+            self.say(Call(CallKind.UPDATE, self.steps, users_line()))
 
     def returned(self, lane: Lane, weights: Callable[[], list[Any] | None]) -> None:
         """New weights, by a compiled step that was given these."""
@@ -143,62 +175,48 @@ class Watcher:
         if track is not None and not track.discarded.kept and (before := weights()) is not None:
             self.updated(lane, before)
 
-    def called(self, arguments: Any) -> None:
-        """A compiled function that takes no gradient: with the model among its arguments it is a validation."""
-        if self.asked is not None and self._tracks:
-            self.asked.hear(self.steps, arguments, next(iter(self._tracks)))
-        if self.switches is None or self.gave_up is not None or not self.switches.is_given(arguments):
-            return
-        active = self.switches.read()
-        if self.validation is None or self.validation.active != active:
-            self.validation = Validation(active)
-            if self.validation.kind not in self._validated:
-                self._validated.add(self.validation.kind)
-                self.tripwire.found.append(Call(self.validation.kind, self.steps, users_line()))
-        self.validation.calls += 1
+    @contained
+    def called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """A compiled function that takes no gradient."""
+        self.recorders.tell("forward", args, kwargs)
 
-    def say(self, remark: str) -> None:
-        if remark not in self.said:
-            self.said.append(remark)
+    def remark(self, words: str) -> None:
+        if words not in self.remarks:
+            self.remarks.append(words)
 
     def remember(self, loss: Any, step: Any, given: Any, *, looked: bool = False) -> None:
+        """`step`, `given`: the compiled function and its arguments; None where the step is not compiled as a whole."""
         self.tripwire.add(self.steps, loss, step, given)
         if looked:
             self.tripwire.looked(self.steps, loss, step, given)
 
+    @contained
+    def _ask(self) -> None:
+        self.alarms.ask(self.steps)
+
     def speak_up(self) -> None:
-        """The one place from which something of ours may raise into the user's code, because the user asked for it."""
-        for act in self.tripwire.acts(self.steps):
-            act()
-        while self._guard.asked:
-            finding = self._guard.asked.popleft()
-            wanted = self._guard.tell(Alarm(finding.name, self.steps, finding.summary, finding=finding))
-            if wanted is not None:
-                wanted.do()
-        self.most_steps()
+        self._ask()
+        self.alarms.speak_up()
+        self.leave_when_enough()
 
     def close(self) -> None:
-        if self.is_closed:
-            return
-        self.is_closed = True
+        if not self.is_closed:
+            self.is_closed = True
+            self._finish()
+            self.recorders.let_go()
+            self._tracks.clear()
+
+    @contained
+    def _finish(self) -> None:
+        """A step that began and did not end is told."""
         for track in self._tracks.values():
             if track.gradients:
                 self._step_ended(track, None)
         heard = [t.discarded for t in self._tracks.values() if t.discarded.times or t.discarded.kept]
         self.discarded = sum(d.times for d in heard) if all(d.always for d in heard) else 0
-        self.tripwire.close(self.steps)
-        self._tracks.clear()
-
-    def give_up(self, error: Exception) -> None:
-        self.gave_up = self.gave_up or error
-
-    def take_notes(self) -> list[Observation]:
-        found, self.tripwire.found = self.tripwire.found, []
-        return found
-
-    @property
-    def remarks(self) -> list[str]:
-        return [*self.said, *self.tripwire.remarks]
+        self.tripwire.close()
+        self.recorders.tell("close")
+        self.say(*self.recorders.take())
 
     def _track(self, lane: Lane) -> Track | None:
         """The names may differ: a gradient by several arguments counts them."""
@@ -212,22 +230,38 @@ class Watcher:
         look, losses = track.look, track.losses
         if look is not None and look.update is None and track.held is not None and weights is not None:
             look.update = _changes(track.held, weights())
-            self.taken |= look.update is None
+            if look.update is None and not self._weights_taken:
+                self._weights_taken = True
+                self.say(Absent(Role.UPDATE, TAKEN))
         track.look, track.held, track.losses, track.gradients = None, None, [], 0
+        self.recorders.tell("after_step", track.number)
+        notes, seconds = self.recorders.take(), self._step_seconds()
+        record = Record(self.steps, track.number, tuple(losses), seconds, track.lane, track.order, look, notes)
+        self._put(record, record.size)
+        self.looks += look is not None
+        if self.awaited.are_known:
+            seconds_of = {"look_seconds": self.awaited.look_seconds, "step_seconds": self.awaited.step_seconds}
+            self.pace.step_awaited(self.steps, looked=look is not None, **seconds_of)
+        self.steps += 1
+
+    def _step_seconds(self) -> float:
         now = time.perf_counter()
         seconds, self._began = now - self._began, now
         if self.rounds:  # all of them came at once
             self._round_seconds = seconds / self.rounds if self._round % self.rounds == 0 else self._round_seconds
             seconds, self._round = self._round_seconds, self._round + 1
-        validation, self.validation = self.validation, None
-        record = Record(self.steps, track.number, tuple(losses), seconds, track.lane, track.order, look, validation=validation)
-        self._put(record)
-        self.looks += look is not None
-        self.pace.step_ended(self.steps, looked=look is not None)
-        self.steps += 1
+        return seconds
 
 
 def _changes(before: list[Any], after: list[Any] | None) -> Measured | None:
     """None where the step has taken its arguments' memory for itself."""
     gone = after is None or any(getattr(array, "is_deleted", lambda: False)() for array in (*before, *after))
     return None if gone or after is None else measure_changes(before, after)
+
+
+def _shapes(model: Any) -> list[tuple[tuple[int, ...], str]]:
+    """Of every array that the model holds: a training may learn some of them only."""
+    nnx: Any = sys.modules.get("flax.nnx")
+    tree = nnx.state(model) if nnx is not None and isinstance(model, nnx.Module) else model
+    lane = lane_of([leaf for leaf in jax.tree_util.tree_leaves(tree) if hasattr(leaf, "dtype")])[0]
+    return list(zip(lane.shapes, lane.dtypes, strict=True))
