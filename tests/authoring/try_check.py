@@ -44,7 +44,11 @@ def try_check(name: str, kits: Sequence[str] | None, *, everywhere: bool = True,
         return False
     faults = _write(place, own) + list(advice_missing(check_of(place)))
     looked = sum(not o.not_examined and not o.cannot_build for o in others)
-    section(f"Other sick cases in which it speaks (it could look at {looked} of {len(others)} trainings)", speaks, "none")
+    section(
+        f"Other sick cases in which it speaks (it could look at {looked} of {len(others)} trainings)",
+        speaks,
+        "none" if others else "not tried",
+    )
     section("Edges that `explains` may lack", verdicts.beside(place.name, own))
     section("To do by hand", by_hand(check_of(place)))
     section("Still missing: tests fail without it", faults)
