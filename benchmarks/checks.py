@@ -4,14 +4,12 @@ Run: ./dev bench checks            all of them
      ./dev bench checks dead-units frozen-parameters
 """
 
-import random
 import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -19,13 +17,12 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from sleuth import UnusableInput
 from sleuth.checks import all_checks
 from tests.confounders import Built, discover, judged
+from tests.seeding import seed
 
 
 def found_first(build: Callable[[], Built]) -> str:
     """The first culprit's name; what happened instead, in brackets."""
-    random.seed(0)
-    np.random.seed(0)
-    torch.manual_seed(0)
+    seed()
     try:
         report = judged(build())
     except UnusableInput as error:

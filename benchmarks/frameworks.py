@@ -6,13 +6,11 @@ Run: ./dev bench frameworks                    all of them, the better part of t
 """
 
 import argparse
-import random
 import sys
 import time
 from collections import Counter
 from pathlib import Path
 
-import numpy as np
 import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -20,15 +18,12 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from sleuth.testing import CannotBuild, Case, Kit
 from tests.conftest import kits
 from tests.grid import cases_of, diagnosed
+from tests.seeding import seed
 
 
 def judged(case: Case, kit: Kit, variant: str) -> tuple[str, str]:
     """(right, wrong, failed or unbuilt; what was said)."""
-    random.seed(0)
-    np.random.seed(0)
-    torch.manual_seed(0)
-    if "mlx.core" in sys.modules:
-        sys.modules["mlx.core"].random.seed(0)
+    seed()
     try:
         report = diagnosed(case, kit, variant)
     except CannotBuild as reason:

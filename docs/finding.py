@@ -1,11 +1,8 @@
 """What sleuth says of a sick case: examined for real, at the time the pages are written."""
 
 import contextlib
-import random
 import re
 from pathlib import Path
-
-import numpy as np
 
 from sleuth import Report, examine
 from sleuth.testing import CannotBuild, Case, Elsewhere
@@ -41,10 +38,11 @@ def finding(case: Case, root: Path) -> str:
 def sick_report(case: Case) -> Report:
     """By the first kit that can build it."""
     from tests.conftest import kits
+    from tests.seeding import seed
     from tests.watched import watched
 
     for kit in kits():
-        _seed()
+        seed()
         try:
             sick = case.sick(kit)
         except Elsewhere:
@@ -53,12 +51,3 @@ def sick_report(case: Case) -> Report:
             continue
         return watched(sick, kit) if case.source == "watch" else examine(sick, budget_seconds=BUDGET_SECONDS, progress=False)
     raise NothingToShow(f"no kit can build the sick case of {case.name}")
-
-
-def _seed() -> None:
-    """As every test starts, so that a page shows what the tests see."""
-    import torch
-
-    random.seed(0)
-    np.random.seed(0)
-    torch.manual_seed(0)

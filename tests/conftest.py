@@ -1,14 +1,12 @@
 """Kits, cases and the account of what each case examined."""
 
 import os
-import random
 import sys
 from pathlib import Path
 
 # As ./dev says: without the matrix unit that some virtual machines promise and do not have. Read when torch is imported.
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16")
 
-import numpy as np
 import pytest
 import torch
 from torch.nn.modules import module
@@ -24,6 +22,7 @@ from tests.kits.mithril_kit import MithrilKit
 from tests.kits.mlx_kit import MlxKit
 from tests.kits.numpy_kit import NumpyKit
 from tests.kits.torch_kit import TorchKit
+from tests.seeding import seed
 
 # Small models train faster on one thread, and the same way on every machine.
 torch.set_num_threads(1)
@@ -79,12 +78,7 @@ def golden_row(request: pytest.FixtureRequest):
 @pytest.fixture(autouse=True)
 def seeded() -> None:
     """Every test starts from the same random state."""
-    random.seed(0)
-    np.random.seed(0)
-    torch.manual_seed(0)
-    mlx = sys.modules.get("mlx.core")
-    if mlx is not None:
-        mlx.random.seed(0)
+    seed()
 
 
 @pytest.fixture(autouse=True)

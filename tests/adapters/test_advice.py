@@ -1,22 +1,20 @@
 """What to do is said in the words of the framework that it is said to."""
 
-import ast
-import inspect
-import sys
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
 import sleuth
-from sleuth.adapters import FOREIGN, REMARK, SPOKEN, advice_in, in_words_of
+from sleuth.adapters import SPOKEN, advice_in, in_words_of
 from sleuth.checks import all_checks
-from sleuth.core.check import Check, Evidence, NotExamined, Seen
+from sleuth.core.check import Evidence, NotExamined, Seen
 from sleuth.core.engine import Engine
 from sleuth.core.observation import Step
 from sleuth.core.settings import Configuration
 from sleuth.session.report import build_report
 from sleuth.testing import Kit
+from tests.authoring.advice import speaks_torch
 from tests.conftest import kits
 from tests.core.test_engine import make
 from tests.material import digits
@@ -30,7 +28,7 @@ def test_whoever_can_have_an_illness_is_told_in_its_own_words(kit: Kit) -> None:
     told = advice_in(kit.name)
     assert set(told) <= set(FIXES)
     possible = {check for check in all_checks() if check.name not in kit.absent}
-    foreign = {c.name for c in possible if any(FOREIGN.search(REMARK.sub("", text)) for text in (c.fix, *_own_texts(c)))}
+    foreign = {c.name for c in possible if speaks_torch(c)}
     assert not sorted(foreign - set(told))
 
 
@@ -70,11 +68,3 @@ def test_what_sleuth_says_of_itself_is_told_in_every_framework() -> None:
     engine.emit(Step(0, 0.5))
     report = build_report(engine, source="watch", framework="jax", subject="", seconds=1.0)
     assert [f.name for f in report.findings] == ["sleuth-failed"]
-
-
-def _own_texts(check: Check) -> Iterator[str]:
-    """What the functions of its file say, joined where a value stands in the middle of it."""
-    tree = ast.parse(inspect.getsource(sys.modules[check.run.__module__]))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.keyword) and node.arg == "fix":
-            yield "".join(n.value for n in ast.walk(node.value) if isinstance(n, ast.Constant) and isinstance(n.value, str))
