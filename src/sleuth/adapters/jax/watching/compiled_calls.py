@@ -138,11 +138,12 @@ class CompiledCalls:
             return None
         if not step.owners or any(owner is not None and owner.is_closed for owner in step.owners):
             self._find_owners(step, given)
+        heard = zip(step.owners, step.parts, strict=True)
+        looked = any(owner is not None and owner.is_due(part) for owner, part in heard) and step.is_ready(given)
+        # To make it ready may have traced a form for arguments of another kind: whose it is, the next call finds out.
         owner = next((owner for owner in step.owners if owner is not None), None)
         if owner is None or owner.gave_up is not None:
             return None
-        heard = zip(step.owners, step.parts, strict=True)
-        looked = any(owner is not None and owner.is_due(part) for owner, part in heard) and step.is_ready(given)
         return Prepared(owner, looked, step.runs[looked] > 0 and owner.awaited.wants(looked=looked))
 
     def _find_owners(self, step: Compiled, given: Arguments, *, looks: bool = True) -> None:
