@@ -96,7 +96,7 @@ class KeptTraining(Recorder):
             if len(args) == 1:
                 attempt(self._failed, self.evaluated, args[0][0])
                 return plain(*args)
-            return plain(args[0], _told(args[1], self))
+            return plain(args[0], attempt(self._failed, _told, args[1], self) or args[1])
 
         return test
 
