@@ -58,14 +58,15 @@ class Patches:
         self._patched: set[tuple[int, str]] = set()
         self.is_open = True
 
-    def method(self, kind: type, name: str, find: Find, *, foreign: bool = False) -> bool:
-        """False where it is no plain method, or not the user's; `foreign`: another library's will do."""
+    def method(self, kind: type, name: str, find: Find, *, foreign: bool = False, lightly: bool = True) -> bool:
+        """False where it is no plain method, or not the user's; `foreign`: another library's will do. `lightly`: the light
+        listener is told as well."""
         raw = inspect.getattr_static(kind, name, None)
         if not isinstance(raw, FunctionType) or (id(kind), name) in self._patched:
             return False
         if not foreign and not is_users(raw.__code__.co_filename):
             return False
-        self._undo.append(Patch(kind, name, lambda original: self._patch(original, find), shared=False).remove)
+        self._undo.append(Patch(kind, name, lambda original: self._patch(original, find, lightly), shared=False).remove)
         self._patched.add((id(kind), name))
         return True
 
@@ -86,10 +87,12 @@ class Patches:
             self._undo.pop()()
         Patch.remove_covered()
 
-    def _patch(self, function: Function, find: Find) -> Function:
+    def _patch(self, function: Function, find: Find, lightly: bool = True) -> Function:
         listener, light = self._listener, self._light
 
         def patched(*args: Any, **options: Any) -> Any:
+            if light.on and not lightly:
+                return function(*args, **options)
             told: CallHandler | None = None
             if listener.gave_up is None and self.is_open:
                 try:

@@ -103,7 +103,7 @@ class HeardFunctions(LoopFunctions):
             by_layer[id(layer)] = Handlers(full, LightForward(listener.light, full) if layer is first else None)
         for _, layer in found:
             name = "forward" if hasattr(layer, "forward") else "__call__"
-            self._patches.method(type(layer), name, lambda thing: by_layer.get(id(thing)))
+            self._patches.method(type(layer), name, lambda thing: by_layer.get(id(thing)), lightly=bool(listed))
             if listed:
                 backward = self._handlers(FunctionKind.BACKWARD)
                 self._patches.method(type(layer), "backward", lambda it, backward=backward: backward if it is first else None)  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""Between the steps that are heard in full a watch of NumPy dozes: it keeps every loss, and whatever is new wakes it up."""
+"""Between steps that are heard in full a watch of NumPy listens lightly: every loss is kept, and what is new is heard in full."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 import sleuth
+from sleuth.adapters.numpy.watching.listener import NumpyListener
 from sleuth.core.check import Seen
-from sleuth.core.observation import Phase, Step
+from sleuth.core.observation import NotFinite, Phase, Step
 
 STEPS = 300
 # Steps at which something new happens; by chance one of them may be heard in full anyway.
@@ -69,7 +70,7 @@ def watching(network: Bare, **options: Any) -> Any:
     return sleuth.watch(network, 0.05, directory=None, quiet=True, **options)
 
 
-def test_most_steps_are_dozed_through_and_every_loss_is_kept() -> None:
+def test_most_steps_are_heard_lightly_and_every_loss_is_kept() -> None:
     network = Network()
     with watching(network) as w:
         losses = train(network)
@@ -89,7 +90,7 @@ def test_weights_are_those_of_a_training_that_nobody_watched() -> None:
     assert "forward" not in vars(Network)
 
 
-def test_a_validation_wakes_it_up() -> None:
+def test_a_validation_is_heard_in_full() -> None:
     network, some = Network(), batches()[:3]
 
     def validate(step: int) -> None:
@@ -101,7 +102,7 @@ def test_a_validation_wakes_it_up() -> None:
     assert [(p.step, p.calls) for p in seen(w, Phase)] == [(step, 3) for step in NEW]
 
 
-def test_a_call_that_is_new_wakes_it_up() -> None:
+def test_a_call_that_is_new_is_heard_in_full() -> None:
     network = Network()
     with watching(network) as w:
         train(network, lambda step: network.zero_grad() if step in NEW else None)
@@ -109,7 +110,7 @@ def test_a_call_that_is_new_wakes_it_up() -> None:
     assert any(s.unusual for s in seen(w, Step))
 
 
-def test_a_loss_that_is_not_finite_wakes_it_up_before_weights_are_written() -> None:
+def test_a_loss_that_is_not_finite_is_heard_in_full_before_weights_are_written() -> None:
     network = Network()
 
     def spoil(step: int) -> None:
@@ -134,7 +135,7 @@ def test_a_nan_is_told_by_a_watch_that_only_reports() -> None:
     assert f"step {STEPS - 50}" in found.summary
 
 
-def test_a_loop_that_steps_by_itself_dozes_as_well() -> None:
+def test_a_loop_that_steps_by_itself_is_heard_lightly_as_well() -> None:
     network = Bare()
     with watching(network) as w:
         for x, y in batches():
@@ -154,3 +155,32 @@ def test_every_tenth_step_is_looked_at_where_that_is_asked_for() -> None:
     with watching(network, every=10) as w:
         train(network)
     assert w.watching.looks == STEPS / 10
+
+
+def test_a_gradient_that_is_not_finite_is_named_by_its_parameter_without_any_option() -> None:
+    class Breaking(Network):
+        def backward(self, grad: np.ndarray) -> list[np.ndarray]:
+            found = super().backward(grad)
+            found[1][0] = np.inf if self.calls == 7 else found[1][0]
+            self.calls += 1
+            return found
+
+    breaking = Breaking()
+    breaking.calls = 0
+    with watching(breaking, every=1) as w, np.errstate(all="ignore"):
+        train(breaking)
+    (first, *_) = [n for n in seen(w, NotFinite) if n.what == "gradient"]
+    assert (first.step, first.where, first.infs) == (7, "b", 1)
+
+
+@pytest.mark.parametrize("method", ["begin", "end", "pass_step", "resume", "layer_made", "note_loss", "end_step", "before_write"])
+def test_an_error_of_ours_never_reaches_the_loop(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*args: Any, **options: Any) -> None:
+        raise RuntimeError("ours")
+
+    plain, watched = Network(), Network()
+    train(plain)
+    monkeypatch.setattr(NumpyListener, method, broken)
+    with watching(watched):
+        train(watched)
+    assert all(np.array_equal(a, b) for a, b in zip(plain.parameters(), watched.parameters(), strict=True))
