@@ -1,22 +1,23 @@
-"""The only folder that names a framework. An adapter is imported when its framework already is, never before."""
+"""The only folder that names a framework. An adapter is imported when its framework already is, never before.
 
-import importlib
-import pkgutil
+Other packages add theirs by entry points (entries.py); docs/adapters.md walks through one.
+"""
+
 import re
 import sys
 import tomllib
+import warnings
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sleuth.adapters.entries import advice_file, entries, loaded
 from sleuth.core.errors import UnusableInput
 
 if TYPE_CHECKING:
     from sleuth.core.contract.adapter import Adapter
 
-# Packages beside the adapters.
-SHARED = ("common", "listening")
 # In the words of this one the checks themselves speak.
 SPOKEN = "torch"
 # What it alone understands, in the texts of checks: a remark in brackets, and names of its own.
@@ -27,24 +28,44 @@ FOREIGN = re.compile(
 )
 
 
+_unusable: dict[str, str] = {}  # adapters that could not be imported, and why
+
+
 def available() -> "Iterator[Adapter]":
-    """Adapters of the frameworks that the user has imported; NumPy, which claims least, comes last."""
-    for name in sorted(_names(), key=lambda name: name == "numpy"):
-        if name in sys.modules:
-            yield adapter_named(name)
+    """Adapters of the frameworks that the user has imported; NumPy, which claims least, comes last. One that cannot be
+    imported is left out, and a warning says so once."""
+    for name in sorted(entries(), key=lambda name: name == "numpy"):
+        if name not in sys.modules:
+            continue
+        try:
+            adapter = adapter_named(name)
+        except Exception as error:
+            if name not in _unusable:
+                _unusable[name] = f"{type(error).__name__}: {error}"
+                warnings.warn(f"sleuth does without its adapter for {name}: {_unusable[name]}", RuntimeWarning, stacklevel=3)
+            continue
+        yield adapter
 
 
 def frameworks() -> list[str]:
     """Those that can be told apart by being imported: NumPy is imported by everybody."""
-    return sorted(name for name in _names() if name != "numpy")
-
-
-def _names() -> list[str]:
-    return [m.name for m in pkgutil.iter_modules(__path__) if m.name not in SHARED]
+    return sorted(name for name in entries() if name != "numpy")
 
 
 def adapter_named(name: str) -> "Adapter":
-    return importlib.import_module(f"{__name__}.{name}").ADAPTER
+    """Raises whatever importing it raises."""
+    from sleuth.core.contract.adapter import Adapter
+
+    adapter, where = loaded(name), entries()[name]
+    if not isinstance(adapter, Adapter):
+        raise UnusableInput(
+            f"{where} is {type(adapter).__name__}; an object of a class that inherits sleuth's Adapter is expected."
+        )
+    if adapter.name != name:
+        raise UnusableInput(
+            f"{where} calls itself {adapter.name}; its entry point is named {name}, after the module of its framework."
+        )
+    return adapter
 
 
 def adapter_for(model: Any) -> "Adapter":
@@ -53,8 +74,9 @@ def adapter_for(model: Any) -> "Adapter":
         if adapter.claims(model):
             return adapter
         tried.append(adapter.name)
+    unusable = "".join(f" The adapter for {name} could not be used: {why}." for name, why in _unusable.items())
     raise UnusableInput(
-        f"a {type(model).__name__} is not a model that sleuth knows (asked: {', '.join(tried)}). "
+        f"a {type(model).__name__} is not a model that sleuth knows (asked: {', '.join(tried)}).{unusable} "
         "Give a torch.nn.Module, or an object with forward(x), parameters() and backward()."
     )
 
@@ -69,7 +91,19 @@ def advice_in(framework: str | None) -> dict[str, str]:
         return {}
     texts = tomllib.loads((Path(__file__).parent / "advice.toml").read_text(encoding="utf-8"))
     found = {name: by.get(framework, by.get("others")) for name, by in texts.items()}
+    if (file := advice_file(framework)) is not None:
+        found |= _own_advice(file)
     return {name: text for name, text in found.items() if text is not None}
+
+
+def _own_advice(file: Path) -> dict[str, str]:
+    """Of an outside adapter: check = "text". A file that cannot be read is as good as none."""
+    try:
+        texts = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        warnings.warn(f"sleuth cannot read {file}: {error}", RuntimeWarning, stacklevel=3)
+        return {}
+    return {name: text for name, text in texts.items() if isinstance(text, str)}
 
 
 def in_words_of(framework: str | None, name: str, fix: str, usual: str) -> str:

@@ -61,8 +61,9 @@ class Recorders:
 
     EVENTS: ClassVar[tuple[str, ...]] = tuple(name for name in vars(Recorder) if not name.startswith("_"))
 
-    def __init__(self, recorders: Iterable[Recorder]) -> None:
-        self.failed: list[str] = []  # recorders that were switched off, and why
+    def __init__(self, recorders: Iterable[Recorder], failed: list[str] | None = None) -> None:
+        """`failed`: a listener's remarks, where recorders that are switched off are to be named at once."""
+        self.failed: list[str] = [] if failed is None else failed  # recorders that were switched off, and why
         self._methods: dict[str, list[tuple[Recorder, Callable[..., Any]]]] = {event: [] for event in self.EVENTS}
         for recorder in recorders:
             for event in self.EVENTS:
