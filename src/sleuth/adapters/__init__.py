@@ -34,7 +34,7 @@ _unusable: dict[str, str] = {}  # adapters that could not be imported, and why
 def available() -> "Iterator[Adapter]":
     """Adapters of the frameworks that the user has imported; NumPy, which claims least, comes last. One that cannot be
     imported is left out, and a warning says so once."""
-    for name in sorted(entries(), key=lambda name: name == "numpy"):
+    for name in entries():
         if name not in sys.modules:
             continue
         try:

@@ -13,15 +13,17 @@ from pathlib import Path
 from typing import Any
 
 GROUP = "sleuth.adapters"
-# As pyproject.toml declares them: in a checkout the installed metadata may be older than the code, or missing.
+# As pyproject.toml declares them: in a checkout the installed metadata may be older than the code, or missing. In the order in
+# which they are asked for a model: on torch a model of Keras is one of torch too, and NumPy claims least.
 OWN: Mapping[str, str] = {
-    name: f"sleuth.adapters.{name}:ADAPTER" for name in ("torch", "jax", "keras", "mlx", "mithril", "numpy")
+    name: f"sleuth.adapters.{name}:ADAPTER" for name in ("jax", "keras", "mithril", "mlx", "torch", "numpy")
 }
 
 
 def entries() -> Mapping[str, str]:
-    """By name. One of ours cannot be replaced from outside."""
-    return {**_outside(tuple(sys.path)), **OWN}
+    """By name, those from outside first. One of ours cannot be replaced from outside."""
+    outside = {name: where for name, where in _outside(tuple(sys.path)).items() if name not in OWN}
+    return {**outside, **OWN}
 
 
 @cache

@@ -16,7 +16,7 @@ from sleuth.adapters.listening.recorder import Note, Recorder, Recorders, observ
 from sleuth.adapters.listening.steps import build_step, mean_loss
 from sleuth.adapters.listening.watching import ListeningWatch
 from sleuth.core.contract.guard import Guard
-from sleuth.core.observation import CallKind, Observation, Pending, Role
+from sleuth.core.observation import Absent, CallKind, LossCall, Observation, Pending, Role
 from sleuth_abacus.looks import frames
 from sleuth_abacus.patches import PATCHES, Events
 
@@ -122,6 +122,7 @@ class AbacusWatching(ListeningWatch):
         super().__init__(self._heard)
 
     def open(self) -> None:
+        self.say(*(Absent(what, "a watch of Abacus hears the model as a whole") for what in (Role.ACTIVATION, LossCall)))
         PATCHES.add(self._heard)
 
     def close(self) -> None:
