@@ -24,6 +24,9 @@ from tests.kits.numpy_kit import NumpyKit
 from tests.kits.torch_kit import TorchKit
 from tests.seeding import seed
 
+# A package of somebody else's, with tests of its own: adapters/test_outside_adapter.py installs it and runs them.
+collect_ignore = ["outside_adapter"]
+
 # Small models train faster on one thread, and the same way on every machine.
 torch.set_num_threads(1)
 

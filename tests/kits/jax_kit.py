@@ -161,9 +161,11 @@ class JaxKit(Kit):
         def run(w: Any) -> None:
             watched = sleuth.watch_step(step)
             model.train()
-            for batch in batches(subject, training.steps):
-                watched(model, optimiser, batch)
-            watched.close()
+            try:
+                for batch in batches(subject, training.steps):
+                    watched(model, optimiser, batch)
+            finally:
+                watched.close()
 
         return Loop(model, [optimiser], run, training.options)
 

@@ -1,23 +1,24 @@
-"""The only folder that names a framework. An adapter is imported when its framework already is, never before."""
+"""The only folder that names a framework. An adapter is imported when its framework already is, never before.
 
-import importlib
-import pkgutil
+Other packages add theirs by entry points (entries.py); docs/adapters.md walks through one.
+"""
+
 import re
 import sys
 import tomllib
+import warnings
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sleuth.adapters.entries import advice_file, entries, loaded
 from sleuth.core.errors import UnusableInput
 
 if TYPE_CHECKING:
     from sleuth.core.contract.adapter import Adapter
 
-# Packages beside the adapters.
-SHARED = ("common", "listening")
 # In the words of this one the checks themselves speak.
 SPOKEN = "torch"
 # What it alone understands, in the texts of checks: a remark in brackets, and names of its own.
@@ -28,30 +29,56 @@ FOREIGN = re.compile(
 )
 
 
+_unusable: dict[str, str] = {}  # adapters that could not be imported, and why
+
+
 def available() -> "Iterator[Adapter]":
-    """Adapters of the frameworks that the user has imported; NumPy, which claims least, comes last."""
-    for name in sorted(_names(), key=lambda name: name == "numpy"):
-        if name in sys.modules:
-            with suppress(UnusableInput):  # another version of a framework is wanted; the other adapters work without it
-                yield adapter_named(name)
+    """Adapters of the frameworks that the user has imported; NumPy, which claims least, comes last. One that cannot be used is
+    left out: where that is not because of the framework's version, which `adapter_for` tells, a warning says so once."""
+    for name in entries():
+        if name not in sys.modules:
+            continue
+        try:
+            adapter = adapter_named(name)
+        except UnusableInput as error:
+            _unusable[name] = str(error)
+            continue
+        except Exception as error:
+            if name not in _unusable:
+                _unusable[name] = f"{type(error).__name__}: {error}"
+                warnings.warn(f"sleuth does without its adapter for {name}: {_unusable[name]}", RuntimeWarning, stacklevel=3)
+            continue
+        yield adapter
 
 
 def frameworks() -> list[str]:
     """Those that can be told apart by being imported: NumPy is imported by everybody."""
-    return sorted(name for name in _names() if name != "numpy")
-
-
-def _names() -> list[str]:
-    return [m.name for m in pkgutil.iter_modules(__path__) if m.name not in SHARED]
+    return sorted(name for name in entries() if name != "numpy")
 
 
 def adapter_named(name: str) -> "Adapter":
+    """Raises whatever importing it raises."""
+    from sleuth.core.contract.adapter import Adapter
+
+    where = entries()[name]
     try:
-        return importlib.import_module(f"{__name__}.{name}").ADAPTER
-    except (ImportError, AttributeError) as error:  # a public name is gone; of private ones the adapter says it itself
+        adapter = loaded(name)
+    except (ImportError, AttributeError) as error:
+        if not where.startswith(f"{__name__}."):
+            raise
+        # A public name is gone; of private ones the adapter says it itself.
         raise UnusableInput(
             f"sleuth does not fit this version of {name}: {error}. docs/versions.md says which were tried."
         ) from error
+    if not isinstance(adapter, Adapter):
+        raise UnusableInput(
+            f"{where} is {type(adapter).__name__}; an object of a class that inherits sleuth's Adapter is expected."
+        )
+    if adapter.name != name:
+        raise UnusableInput(
+            f"{where} calls itself {adapter.name}; its entry point is named {name}, after the module of its framework."
+        )
+    return adapter
 
 
 def adapter_for(model: Any) -> "Adapter":
@@ -60,11 +87,9 @@ def adapter_for(model: Any) -> "Adapter":
         if adapter.claims(model):
             return adapter
         tried.append(adapter.name)
-    for name in frameworks():
-        if name in sys.modules and name not in tried:
-            adapter_named(name)  # raises, and says which version is wanted
+    unusable = "".join(f" The adapter for {name} could not be used: {why.rstrip('.')}." for name, why in _unusable.items())
     raise UnusableInput(
-        f"a {type(model).__name__} is not a model that sleuth knows (asked: {', '.join(tried)}). "
+        f"a {type(model).__name__} is not a model that sleuth knows (asked: {', '.join(tried)}).{unusable} "
         "Give a torch.nn.Module, or an object with forward(x), parameters() and backward()."
     )
 
@@ -79,7 +104,19 @@ def advice_in(framework: str | None) -> dict[str, str]:
         return {}
     texts = tomllib.loads((Path(__file__).parent / "advice.toml").read_text(encoding="utf-8"))
     found = {name: by.get(framework, by.get("others")) for name, by in texts.items()}
+    if (file := advice_file(framework)) is not None:
+        found |= _own_advice(file)
     return {name: text for name, text in found.items() if text is not None}
+
+
+def _own_advice(file: Path) -> dict[str, str]:
+    """Of an outside adapter: check = "text". A file that cannot be read is as good as none."""
+    try:
+        texts = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        warnings.warn(f"sleuth cannot read {file}: {error}", RuntimeWarning, stacklevel=3)
+        return {}
+    return {name: text for name, text in texts.items() if isinstance(text, str)}
 
 
 def in_words_of(framework: str | None, name: str, fix: str, usual: str) -> str:

@@ -5,6 +5,7 @@ out, and then lets `speak_up` do what the user asked for, which may raise.
 """
 
 import functools
+import os
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, Protocol
 
@@ -77,3 +78,28 @@ class Patch:
         waiting, cls._covered = cls._covered, []
         for patch in waiting:
             patch.remove()
+
+
+class Patches:
+    """The patches of a framework, in place as long as somebody listens. `make` is given the list of those who do, for `tell`."""
+
+    def __init__(self, make: Callable[[list[Listener]], Iterable[Patch]]) -> None:
+        self._make = make
+        self._patches: list[Patch] = []
+        self.listeners: list[Listener] = []
+        # A child made by fork has nobody to report to.
+        os.register_at_fork(after_in_child=self.listeners.clear)
+
+    def add(self, listener: Listener) -> None:
+        if not self._patches:
+            self._patches = list(self._make(self.listeners))
+        self.listeners.append(listener)
+
+    def remove(self, listener: Listener) -> None:
+        """Whoever is told right now is told to the end. Removed twice, or in a child made by fork: nothing happens."""
+        if listener in self.listeners:
+            self.listeners.remove(listener)
+        if not self.listeners:
+            patches, self._patches = self._patches, []
+            for patch in reversed(patches):
+                patch.remove()

@@ -62,9 +62,10 @@ class Recorders:
 
     EVENTS: ClassVar[tuple[str, ...]] = tuple(name for name in vars(Recorder) if not name.startswith("_"))
 
-    def __init__(self, recorders: Iterable[Recorder], kind: type[Recorder] = Recorder) -> None:
-        """`kind`: of a framework whose recorders are told of more than those of others."""
-        self.failed: list[str] = []  # recorders that were switched off, and why
+    def __init__(self, recorders: Iterable[Recorder], kind: type[Recorder] = Recorder, failed: list[str] | None = None) -> None:
+        """`kind`: of a framework whose recorders are told of more than those of others. `failed`: a listener's remarks, where
+        recorders that are switched off are to be named at once."""
+        self.failed: list[str] = [] if failed is None else failed  # recorders that were switched off, and why
         events = dict.fromkeys((*self.EVENTS, *(name for name in vars(kind) if not name.startswith("_"))))
         self._methods: dict[str, list[tuple[Recorder, Callable[..., Any]]]] = {event: [] for event in events}
         for recorder in recorders:

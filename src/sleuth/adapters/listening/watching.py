@@ -23,6 +23,7 @@ class _Waiting(NamedTuple):
 class ListeningWatch(Watching):
     """`put` is called on the training thread, `drain` on another one. When nobody drains, whole steps are dropped and counted."""
 
+    most_waiting: int = MOST_WAITING
     most_bytes: int = MOST_BYTES_WAITING
 
     def __init__(self, listener: Listener) -> None:
@@ -55,7 +56,7 @@ class ListeningWatch(Watching):
 
     def put(self, record: Any, size: int = 0) -> None:
         """What a step left behind; `size`: bytes that it holds beside plain numbers."""
-        if len(self._waiting) >= MOST_WAITING or (size and self._bytes >= self.most_bytes):
+        if len(self._waiting) >= self.most_waiting or (size and self._bytes >= self.most_bytes):
             self.dropped += 1
             return
         self._bytes += size

@@ -1,0 +1,20 @@
+"""What an author of an adapter writes once: every rule of sleuth's that applies, on this adapter and this kit."""
+
+import abacus  # noqa: F401 - an adapter is found when its framework was imported
+import pytest
+from kit import AbacusKit
+
+from sleuth.adapters import adapter_named, available
+from sleuth.core.contract.adapter import Adapter
+from sleuth.testing.conformance import Rule, rules
+
+ADAPTER: Adapter = adapter_named("abacus")
+
+
+def test_it_is_found_by_its_entry_point() -> None:
+    assert ADAPTER in list(available())
+
+
+@pytest.mark.parametrize("rule", [rule for rule in rules() if rule.applies(ADAPTER)], ids=lambda rule: rule.name)
+def test_the_adapter_keeps_the_rule(rule: Rule) -> None:
+    rule.run(ADAPTER, AbacusKit())
