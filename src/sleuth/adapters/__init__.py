@@ -8,7 +8,6 @@ import sys
 import tomllib
 import warnings
 from collections.abc import Iterator
-from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any

@@ -83,19 +83,19 @@ class Patch:
 class Patches:
     """The patches of a framework, in place as long as somebody listens. `make` is given the list of those who do, for `tell`."""
 
-    def __init__(self, make: Callable[[list[Listener]], Iterable[Patch]]) -> None:
+    def __init__(self, make: Callable[[list[Told]], Iterable[Patch]]) -> None:
         self._make = make
         self._patches: list[Patch] = []
-        self.listeners: list[Listener] = []
+        self.listeners: list[Told] = []
         # A child made by fork has nobody to report to.
         os.register_at_fork(after_in_child=self.listeners.clear)
 
-    def add(self, listener: Listener) -> None:
+    def add(self, listener: Told) -> None:
         if not self._patches:
             self._patches = list(self._make(self.listeners))
         self.listeners.append(listener)
 
-    def remove(self, listener: Listener) -> None:
+    def remove(self, listener: Told) -> None:
         """Whoever is told right now is told to the end. Removed twice, or in a child made by fork: nothing happens."""
         if listener in self.listeners:
             self.listeners.remove(listener)
