@@ -9,6 +9,7 @@ the user calls by name, such as `sleuth.watch_step(step)` and its `close`.
 """
 
 import sys
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -176,12 +177,9 @@ def _trained(adapter: Adapter, kit: Kit, trace: Trace | None = None, *, watched:
         during = attributes(packages, things)
     finally:
         w.close()
-    patched = {
-        place: (owner, value)
-        for place, (owner, value) in before.items()
-        if is_code(value) and during.get(place, (None, None))[1] is not value
-    }
-    return Ended(_weights(adapter, training), w.notes, error, patched, _stand_ins(before, during))
+    with warnings.catch_warnings(action="ignore"):  # what is deprecated says so when it is looked at
+        patched, stand_ins = _patched(before, during), _stand_ins(before, during)
+    return Ended(_weights(adapter, training), w.notes, error, patched, stand_ins)
 
 
 def _run(loop: Loop, w: Any, trace: Trace | None) -> Exception | None:
@@ -201,6 +199,15 @@ def _run(loop: Loop, w: Any, trace: Trace | None) -> Exception | None:
 def _weights(adapter: Adapter, training: Training) -> list[np.ndarray]:
     with adapter.bench(training.subject) as bench:  # type: ignore[attr-defined]
         return list(weights(adapter, bench).values())
+
+
+def _patched(before: Attributes, during: Attributes) -> Attributes:
+    """As it was before."""
+    return {
+        place: (owner, value)
+        for place, (owner, value) in before.items()
+        if during.get(place, (None, None))[1] is not value and is_code(value)
+    }
 
 
 def _stand_ins(before: Attributes, during: Attributes) -> frozenset[Part]:
