@@ -9,6 +9,7 @@ the user calls by name, such as `sleuth.watch_step(step)` and its `close`.
 """
 
 import sys
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -79,12 +80,14 @@ def reference(adapter: Adapter, kit: Kit) -> Reference:
         if (part := _part(frame)) is not None:
             counts[part] += 1
 
-    plain = _trained(adapter, kit, watched=False)
+    plain = _trained(adapter, kit, note, watched=False)
+    kits_own = set(counts)  # the loop calls them itself
+    counts.clear()
     _trained(adapter, kit)  # what is done once in a process is done now
     clean = _trained(adapter, kit, note, search=True)
     assert clean.error is None, clean.error
     assert not _differ(plain, clean), "watching changes the weights"
-    return Reference(plain, clean, {part: count for part, count in counts.items() if part not in clean.stand_ins})
+    return Reference(plain, clean, {part: count for part, count in counts.items() if part not in clean.stand_ins | kits_own})
 
 
 def broken_promises(adapter: Adapter, kit: Kit, given: Reference, chosen: Iterable[tuple[Part, int]]) -> list[str]:
@@ -163,7 +166,7 @@ def _trained(adapter: Adapter, kit: Kit, trace: Trace | None = None, *, watched:
     training = spoiled_training(kit, STEPS, AT)
     loop = kit.loop(training)
     if not watched:
-        error = _run(loop, None, None)
+        error = _run(loop, None, trace)
         return Ended(_weights(adapter, training), (), error)
     things = [loop.model, *loop.optimisers]
     packages = packages_of(kit, loop, native(kit, np.zeros((1, 1), np.float32))) if search else set()
@@ -174,12 +177,9 @@ def _trained(adapter: Adapter, kit: Kit, trace: Trace | None = None, *, watched:
         during = attributes(packages, things)
     finally:
         w.close()
-    patched = {
-        place: (owner, value)
-        for place, (owner, value) in before.items()
-        if is_code(value) and during.get(place, (None, None))[1] is not value
-    }
-    return Ended(_weights(adapter, training), w.notes, error, patched, _stand_ins(before, during))
+    with warnings.catch_warnings(action="ignore"):  # what is deprecated says so when it is looked at
+        patched, stand_ins = _patched(before, during), _stand_ins(before, during)
+    return Ended(_weights(adapter, training), w.notes, error, patched, stand_ins)
 
 
 def _run(loop: Loop, w: Any, trace: Trace | None) -> Exception | None:
@@ -201,6 +201,15 @@ def _weights(adapter: Adapter, training: Training) -> list[np.ndarray]:
         return list(weights(adapter, bench).values())
 
 
+def _patched(before: Attributes, during: Attributes) -> Attributes:
+    """As it was before."""
+    return {
+        place: (owner, value)
+        for place, (owner, value) in before.items()
+        if during.get(place, (None, None))[1] is not value and is_code(value)
+    }
+
+
 def _stand_ins(before: Attributes, during: Attributes) -> frozenset[Part]:
     functions = (getattr(value, "__func__", value) for value in replaced(before, during))
     codes = (getattr(function, "__code__", None) for function in functions)
@@ -208,4 +217,8 @@ def _stand_ins(before: Attributes, during: Attributes) -> frozenset[Part]:
 
 
 def _left(patched: Attributes) -> list[str]:
-    return [f"{owner!r:.60}.{name}" for (_, name), (owner, value) in patched.items() if vars(owner).get(name) is not value]
+    """They are put back: the next part is tried on its own."""
+    left = [(owner, name, value) for (_, name), (owner, value) in patched.items() if vars(owner).get(name) is not value]
+    for owner, name, value in left:
+        setattr(owner, name, value)
+    return [f"{owner!r:.60}.{name}" for owner, name, _ in left]

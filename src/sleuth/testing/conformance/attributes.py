@@ -24,7 +24,9 @@ def packages_of(kit: Kit, loop: Loop, array: Any) -> set[str]:
 def attributes(packages: set[str], things: Iterable[Any] = ()) -> Attributes:
     """Of every module of these packages, of the classes in them, and of these objects."""
     found: Attributes = {}
-    for owner in [*_owners(packages), *things]:
+    with warnings.catch_warnings(action="ignore"):  # what is deprecated says so when it is looked at
+        owners = [*_owners(packages), *things]
+    for owner in owners:
         for name, value in list(getattr(owner, "__dict__", {}).items()):
             found[(id(owner), name)] = (owner, value)
     return found
@@ -32,7 +34,7 @@ def attributes(packages: set[str], things: Iterable[Any] = ()) -> Attributes:
 
 def changed(before: Attributes, after: Attributes) -> list[str]:
     """Functions, methods and classes that are other objects than before or gone, and those of sleuth that were not there."""
-    with warnings.catch_warnings(action="ignore"):  # what is deprecated says so when it is looked at
+    with warnings.catch_warnings(action="ignore"):
         return _changed(before, after)
 
 
