@@ -4,6 +4,9 @@ A row is the case, then the symptoms of its illness in the order of the report, 
 the first culprit; further culprits follow after a semicolon, each with its own symptoms:
 
     exploding-gradients             -; weights-grow: -
+
+Symptoms of equal weight come in an order that the last bits of floats decide, and those differ between processors: symptoms are
+compared as a set. One with a question mark was seen on some machines only.
 """
 
 import fcntl
@@ -50,6 +53,24 @@ def found_in(report: Report) -> str:
     """The row of a sick case whose own name is the first culprit."""
     first, *others = report.culprits
     return "; ".join([_symptoms(first), *(f"{other.finding.name}: {_symptoms(other)}" for other in others)])
+
+
+def agree(found: str, row: str) -> bool:
+    """Culprits in their order; of each the same symptoms, in any order."""
+    one, other = _culprits(found), _culprits(row)
+    if [name for name, _ in one] != [name for name, _ in other]:
+        return False
+    for (_, seen), (_, expected) in zip(one, other, strict=True):
+        sure = {name for name in expected if not name.endswith("?")}
+        if not sure <= seen <= {name.removesuffix("?") for name in expected}:
+            return False
+    return True
+
+
+def _culprits(row: str) -> list[tuple[str, set[str]]]:
+    """The first one is the case itself and has no name here."""
+    parts = [part.rpartition(": ") for part in row.split("; ")]
+    return [(name, set() if symptoms == "-" else set(symptoms.split(", "))) for name, _, symptoms in parts]
 
 
 def _symptoms(culprit: Culprit) -> str:

@@ -8,7 +8,7 @@ import pytest
 
 from sleuth.testing import CannotBuild, Kit
 from tests.conftest import kits
-from tests.golden_tables import FOLDER, rows, table, text_of, write_row
+from tests.golden_tables import FOLDER, agree, rows, table, text_of, write_row
 from tests.grid import CASES, cases_of
 
 ROOT = Path(__file__).parents[1]
@@ -73,3 +73,20 @@ def test_rows_that_several_processes_write_at_once_are_all_kept(tmp_path: Path) 
     writers = [subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path), str(n)], cwd=ROOT) for n in range(WRITERS)]
     assert [writer.wait() for writer in writers] == [0] * WRITERS
     assert len(rows("torch", tmp_path)) == WRITERS * ROWS
+
+
+@pytest.mark.parametrize(
+    ("found", "row", "same"),
+    [
+        ("a, b; c: -", "b, a; c: -", True),
+        ("a", "a, b?", True),
+        ("a, b", "a, b?", True),
+        ("-", "b?", True),
+        ("a, b", "a", False),
+        ("a", "a, b", False),
+        ("-; c: a", "-; d: a", False),
+        ("-; c: -; d: -", "-; d: -; c: -", False),
+    ],
+)
+def test_culprits_are_compared_in_their_order_and_symptoms_as_a_set(found: str, row: str, same: bool) -> None:
+    assert agree(found, row) is same

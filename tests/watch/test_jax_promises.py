@@ -89,7 +89,7 @@ def watched(training: Any, *args: Any, **options: Any) -> Any:
 
 
 def met(w: Any) -> list[NotFinite]:
-    return list(w._engine.history.many(NotFinite))
+    return list(w.history.many(NotFinite))
 
 
 @pytest.mark.parametrize("name", TRAININGS)
@@ -116,7 +116,7 @@ def test_a_gradient_that_is_not_finite_is_met_by_the_name_of_its_parameter() -> 
 
 @pytest.mark.parametrize("name", ["compiled", "eager"])
 def test_the_memory_of_the_process_is_read(name: str) -> None:
-    readings = list(watched(TRAININGS[name])._engine.history.many(Memory))
+    readings = list(watched(TRAININGS[name]).history.many(Memory))
     assert readings
     assert readings[0].step == 0
     assert all(r.bytes > 1 << 20 for r in readings)

@@ -17,7 +17,8 @@ MOST_BYTES_WAITING = 64 << 20
 
 class _Waiting(NamedTuple):
     record: Any
-    size: int
+    size: int = 0
+    is_step: bool = False
 
 
 class ListeningWatch(Watching):
@@ -30,7 +31,7 @@ class ListeningWatch(Watching):
         self.listener = listener
         self.dropped = 0
         self._waiting: deque[_Waiting] = deque()
-        self._bytes = 0
+        self._bytes = self._steps_waiting = 0
         self._lost: list[str] = []  # what could not be made into observations
 
     @property
@@ -56,21 +57,23 @@ class ListeningWatch(Watching):
 
     def put(self, record: Any, size: int = 0) -> None:
         """What a step left behind; `size`: bytes that it holds beside plain numbers."""
-        if len(self._waiting) >= self.most_waiting or (size and self._bytes >= self.most_bytes):
+        if self._steps_waiting >= self.most_waiting or (size and self._bytes >= self.most_bytes):
             self.dropped += 1
             return
         self._bytes += size
-        self._waiting.append(_Waiting(record, size))
+        self._steps_waiting += 1
+        self._waiting.append(_Waiting(record, size, is_step=True))
 
     def say(self, *said: Any) -> None:
         """Observations or records between steps, in their order. Few in number: they are never dropped."""
-        self._waiting.extend(_Waiting(record, 0) for record in said)
+        self._waiting.extend(_Waiting(record) for record in said)
 
     def drain(self) -> list[Observation]:
         found: list[Observation] = []
         for _ in range(len(self._waiting)):
-            record, size = self._waiting.popleft()
+            record, size, is_step = self._waiting.popleft()
             self._bytes -= size
+            self._steps_waiting -= is_step
             found += [record] if isinstance(record, Observation) else self.made_of(self.to_observations(record))
         return found
 

@@ -31,14 +31,14 @@ from sleuth.adapters.listening.pace import FIRST_HEARD, Pace, Shares, Stopwatch
 from sleuth.adapters.listening.recorder import Note, Recorders
 from sleuth.core.contract.guard import Guard
 from sleuth.core.contract.kept import Kept
-from sleuth.core.observation import Modes, Observation
+from sleuth.core.observation import Modes
 from sleuth.core.subject import Subject
 
 OURS = "__sleuth_watched__"
 SHARES = Shares(looking=0.5)
 
 Put = Callable[[Sequence[Note], int], None]  # what a step left behind, and the bytes that it holds
-Say = Callable[[Observation], None]
+Say = Callable[[Any], None]  # observations, or notes that become some
 
 
 class KerasListener(Listener):
@@ -80,7 +80,7 @@ class KerasListener(Listener):
     @contained
     def close(self) -> None:
         self._recorders.tell("close")
-        self._put_taken()
+        self._say(self._recorded_notes())
         self._say_left_out()
         self.calls.close()
 
@@ -197,8 +197,7 @@ class KerasListener(Listener):
             self.feed.taken(),
         )
         self._recorders.tell("after_step", lane)
-        self._put_taken()
-        self._put((record.observations,), record.bytes)
+        self._put((*self._recorded_notes(), record.observations), record.bytes)
         self.pace.step_ended(self.steps, seconds, looked=look is not None, own_seconds=own, heard=self.follows)
         self.looks += look is not None
         self.steps += 1
@@ -288,9 +287,9 @@ class KerasListener(Listener):
             if gradient is not None:
                 yield paths.get(id(variable)) or variable.path.replace("/", "."), backend.values(gradient)
 
-    def _put_taken(self) -> None:
+    def _recorded_notes(self) -> tuple[Note, ...]:
         """What recorders have for the rest of sleuth; and those of them that failed are named."""
-        if notes := self._recorders.take():
-            self._put(notes, 0)
+        notes = self._recorders.take()
         self.remarks += self._recorders.failed
         self._recorders.failed = []
+        return notes

@@ -61,7 +61,7 @@ class MlxWatching(ListeningWatch):
     def close(self) -> None:
         if self.listener.model is not None:
             self.listener.close()
-            self.put(Left(self.listener.left))
+            self.say(Left(self.listener.left))
             self.say(*self.listener.last_words)
 
     def explain(self, error: BaseException) -> list[Observation]:
