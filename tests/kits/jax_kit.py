@@ -158,16 +158,19 @@ class JaxKit(Kit):
             optimiser.update(model, gradients)
             return value
 
+        def train(step: Callable[..., Any]) -> None:
+            model.train()
+            for batch in batches(subject, training.steps):
+                step(model, optimiser, batch)
+
         def run(w: Any) -> None:
             watched = sleuth.watch_step(step)
-            model.train()
             try:
-                for batch in batches(subject, training.steps):
-                    watched(model, optimiser, batch)
+                train(watched)
             finally:
                 watched.close()
 
-        return Loop(model, [optimiser], run, training.options)
+        return Loop(model, [optimiser], run, training.options, unwatched=lambda: train(step))
 
 
 def _loss(subject: Subject, model: Any, batch: Any) -> jax.Array:

@@ -26,3 +26,5 @@ class Loop:
     run: Callable[[Any], None]
     options: Mapping[str, Any] = field(default_factory=dict)  # of sleuth.watch
     fails: bool = False  # it ends by an exception, which the watch is to explain
+    # Without a word of sleuth's, where `run` itself names it, as around a step that is compiled.
+    unwatched: Callable[[], None] | None = None

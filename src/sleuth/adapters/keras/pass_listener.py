@@ -20,8 +20,9 @@ from keras.src.backend.common.symbolic_scope import in_symbolic_scope
 from sleuth.adapters.keras import backend
 from sleuth.adapters.keras.families import ACTIVATIONS, RESHAPING, SOFTMAXES, family_of, fused
 from sleuth.adapters.keras.model_parts import inner, layers
-from sleuth.adapters.keras.patches import attempt, replaced, reraise
+from sleuth.adapters.keras.patches import replaced, reraise
 from sleuth.adapters.keras.user_lines import line_now, made_at
+from sleuth.adapters.listening.patches import attempt
 from sleuth.core.location import Location
 from sleuth.core.runtime.tree import leaves, map_arrays
 

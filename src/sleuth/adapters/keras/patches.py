@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any, TypeVar
 
+from sleuth.adapters.listening.patches import attempt
+
 Result = TypeVar("Result")
 Function = Callable[..., Any]
 Make = Callable[[Function], Function]  # is given the function that stood there before
@@ -81,15 +83,6 @@ def _wrapped(plain: Any, make: Make) -> Any:
         # Keras reads a constructor's parameters in two ways, of which one does not look through a wrapper.
         ours.__signature__ = inspect.signature(plain)  # type: ignore[attr-defined]
     return ours
-
-
-def attempt(failed: Callable[[Exception], None], action: Callable[..., Result], *args: Any) -> Result | None:
-    """Something of ours inside a call of the user's: its errors go to `failed`, not to the user. None: it failed."""
-    try:
-        return action(*args)
-    except Exception as error:
-        failed(error)
-        return None
 
 
 @contextmanager

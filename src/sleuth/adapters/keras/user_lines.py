@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 
 import keras
 
-from sleuth.adapters.keras.patches import attempt, ignore, replaced
+from sleuth.adapters.keras.patches import ignore, replaced
+from sleuth.adapters.listening.patches import attempt
 from sleuth.core.location import Location, locate
 from sleuth.core.runtime.place import DONE_AGAIN, is_users
 

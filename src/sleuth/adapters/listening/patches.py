@@ -7,11 +7,13 @@ out, and then lets `speak_up` do what the user asked for, which may raise.
 import functools
 import os
 from collections.abc import Callable, Iterable
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypeVar
 
 Function = Callable[..., Any]
 Make = Callable[[Any], Any]  # is given what stood there before
 _INHERITED = object()
+R = TypeVar("R")
+F = TypeVar("F", bound=Function)
 
 
 class Told(Protocol):
@@ -35,6 +37,22 @@ def speak_up(listeners: Iterable[Told]) -> None:
     """Before weights are written. May raise: `on_error="stop"`, a limit of steps, the user's own function."""
     for listener in list(listeners):
         listener.speak_up()
+
+
+def attempt(failed: Callable[[Exception], None], action: Callable[..., R], *args: Any) -> R | None:
+    """Something of ours inside a call of the user's: its errors go to `failed`, and the user's call goes on. None: it failed."""
+    try:
+        return action(*args)
+    except Exception as error:
+        failed(error)
+        return None
+
+
+def carries_call(function: F) -> F:
+    """Marks a function through which the user's own call passes. Like a patch it cannot keep an error that comes before that
+    call: it does nothing else than `tell`, `attempt` and the call."""
+    function.__dict__["carries_call"] = True
+    return function
 
 
 class Patch:

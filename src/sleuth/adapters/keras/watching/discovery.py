@@ -10,9 +10,10 @@ import keras
 from keras.src.optimizers.base_optimizer import BaseOptimizer
 
 from sleuth.adapters.keras import backend
-from sleuth.adapters.keras.patches import Function, attempt, replaced
+from sleuth.adapters.keras.patches import Function, replaced
 from sleuth.adapters.keras.user_lines import made_things, noted
 from sleuth.adapters.listening.discovery import Begin, Discovery
+from sleuth.adapters.listening.patches import attempt
 from sleuth.core.contract.adapter import Attended
 
 # Whoever has not stepped while another one took so many steps has come to its end.

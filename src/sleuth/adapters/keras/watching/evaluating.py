@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import keras
 
-from sleuth.adapters.keras.patches import attempt, contained_context, ignore, replaced
+from sleuth.adapters.keras.patches import contained_context, ignore, replaced
 from sleuth.adapters.keras.user_lines import Spot, spot_now
 from sleuth.adapters.keras.watching.modes import ModeHearing
-from sleuth.adapters.listening.patches import tell
+from sleuth.adapters.listening.patches import attempt, tell
 
 if TYPE_CHECKING:
     from sleuth.adapters.keras.watching.listener import KerasListener

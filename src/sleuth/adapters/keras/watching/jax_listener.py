@@ -14,14 +14,14 @@ from sleuth.adapters.keras import backend
 from sleuth.adapters.keras.describing import number, plain
 from sleuth.adapters.keras.jax_pass_listener import Listened
 from sleuth.adapters.keras.pass_listener import Hearing
-from sleuth.adapters.keras.patches import Function, attempt, contained_context, replaced
+from sleuth.adapters.keras.patches import Function, contained_context, replaced
 from sleuth.adapters.keras.sides import without_warnings
 from sleuth.adapters.keras.watching.evaluating import JaxEvaluations
 from sleuth.adapters.keras.watching.listener import KerasListener
 from sleuth.adapters.keras.watching.modes import ModeHearing
 from sleuth.adapters.keras.watching.step_record import Look
 from sleuth.adapters.listening.listener import contained
-from sleuth.adapters.listening.patches import speak_up, tell
+from sleuth.adapters.listening.patches import attempt, speak_up, tell
 from sleuth.core.observation import Absent, NotFinite
 
 KEY = "__sleuth__"  # in the logs; nobody but us ever sees it

@@ -12,12 +12,12 @@ from sleuth.adapters.keras import backend
 from sleuth.adapters.keras.bench import held_by, open_bench
 from sleuth.adapters.keras.copying import copied
 from sleuth.adapters.keras.model_parts import layers
-from sleuth.adapters.keras.patches import attempt
 from sleuth.adapters.keras.sides import assign
 from sleuth.adapters.keras.state import Randomness
 from sleuth.adapters.keras.watching.data_feeding import DataFeed, rows_of
 from sleuth.adapters.keras.watching.evaluating import around_test_function
 from sleuth.adapters.keras.watching.seen_batches import copied_parts, size_of
+from sleuth.adapters.listening.patches import attempt
 from sleuth.adapters.listening.recorder import Recorder
 from sleuth.core.contract.kept import Group, Kept, Passed
 from sleuth.core.subject import Subject

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from sleuth.adapters.keras import backend, failure
-from sleuth.adapters.keras.patches import attempt
 from sleuth.adapters.keras.watching.listener import SHARES, KerasListener
 from sleuth.adapters.listening.pace import Pace
+from sleuth.adapters.listening.patches import attempt
 from sleuth.adapters.listening.recorder import Note, observations_of
 from sleuth.adapters.listening.watching import ListeningWatch
 from sleuth.core.contract.guard import Guard
