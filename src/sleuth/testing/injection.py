@@ -9,15 +9,13 @@ of `adapters/listening/patches.py` (`tell`, `attempt`, `speak_up`); the wrapper 
 and `leave_when_enough`; and what the user calls by name, such as `sleuth.watch_step(step)` and its `close`.
 """
 
-import gc
 import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
-from types import CodeType, FrameType, FunctionType
+from types import CodeType, FrameType
 from typing import Any
 
 import numpy as np
@@ -153,7 +151,7 @@ def _part(frame: FrameType) -> Part | None:
 
 def _is_called_from_outside(frame: FrameType) -> bool:
     """By the framework or by the user: it is a patch, or a hook. Those that carry the user's call on belong to it."""
-    if frame.f_code in _carriers():
+    if frame.f_code in patches.CARRIERS:
         return True
     caller = frame.f_back
     return caller is None or not caller.f_code.co_filename.startswith(SLEUTH)
@@ -161,15 +159,6 @@ def _is_called_from_outside(frame: FrameType) -> bool:
 
 def _named(code: CodeType) -> Part:
     return Part(code.co_filename, code.co_qualname, code.co_firstlineno)
-
-
-@cache
-def _carriers() -> frozenset[CodeType]:
-    return frozenset(
-        code
-        for thing in gc.get_objects()
-        if isinstance(thing, FunctionType) and "carries_call" in thing.__dict__ and (code := thing.__code__) is not None
-    )
 
 
 # The wrapper inside `contained`: it holds the errors of what it wraps.

@@ -7,11 +7,13 @@ out, and then lets `speak_up` do what the user asked for, which may raise.
 import functools
 import os
 from collections.abc import Callable, Iterable
+from types import CodeType
 from typing import Any, ClassVar, Protocol, TypeVar
 
 Function = Callable[..., Any]
 Make = Callable[[Any], Any]  # is given what stood there before
 _INHERITED = object()
+CARRIERS: set[CodeType] = set()  # marked by `carries_call`
 R = TypeVar("R")
 F = TypeVar("F", bound=Function)
 
@@ -48,10 +50,24 @@ def attempt(failed: Callable[[Exception], None], action: Callable[..., R], *args
         return None
 
 
+def put_back(*actions: Callable[[], None]) -> None:
+    """What is the user's again: each action is done whatever happens to the others, and one that raises is tried once more. The
+    first error is raised at the end."""
+    errors = []
+    for action in actions:
+        try:
+            action()
+        except Exception as error:
+            errors.append(error)
+            attempt(errors.append, action)
+    if errors:
+        raise errors[0]
+
+
 def carries_call(function: F) -> F:
     """Marks a function through which the user's own call passes. Like a patch it cannot keep an error that comes before that
     call: it does nothing else than `tell`, `attempt` and the call."""
-    function.__dict__["carries_call"] = True
+    CARRIERS.add(function.__code__)
     return function
 
 

@@ -8,6 +8,7 @@ import mlx.core as mx
 import mlx.nn as nn
 import numpy as np
 
+from sleuth.adapters.listening.patches import put_back
 from sleuth.adapters.mlx.pass_listener import replaced
 
 TAKES_CLASSES = ("cross_entropy", "nll_loss")
@@ -21,8 +22,7 @@ def guarded() -> Iterator[None]:
     try:
         yield
     finally:
-        while undo:
-            undo.pop()()
+        put_back(*reversed(undo))
 
 
 def _asking(plain: Callable[..., Any], name: str = "") -> Callable[..., Any]:

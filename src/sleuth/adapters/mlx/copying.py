@@ -42,13 +42,10 @@ def guest(model: nn.Module, *, as_is: bool = False) -> Iterator[nn.Module]:
         (visited,) = copied(model)
     except Exception:  # it may hold what cannot be copied: locks, open files
         visited = model
-    before = state.snapshot([module for _, module in modules(visited)], None)
-    try:
+    with state.as_before([module for _, module in modules(visited)]):
         if not as_is:
             visited.eval()
         yield visited
-    finally:
-        state.restore(before)
 
 
 def call(model: nn.Module, inputs: Any) -> Any:

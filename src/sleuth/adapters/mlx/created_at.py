@@ -15,10 +15,10 @@ import mlx.nn as nn
 from mlx import optimizers
 from mlx.optimizers import schedulers
 
-from sleuth.adapters.listening.patches import Patch
+from sleuth.adapters.listening.patches import Patch, attempt
 from sleuth.adapters.mlx.model_parts import modules, parameters
 from sleuth.adapters.mlx.user_line import users_line
-from sleuth.adapters.mlx.watching.listeners import attempt
+from sleuth.adapters.mlx.watching.listeners import lost
 from sleuth.core.location import Location, locate
 from sleuth.core.runtime.place import is_users
 
@@ -32,6 +32,7 @@ _made: dict[int, "tuple[weakref.ref[Any], Spot]"] = {}
 _modes: dict[int, "tuple[weakref.ref[Any], dict[bool, Location | None]]"] = {}
 _narrowed: dict[int, "tuple[weakref.ref[Any], Location | None]"] = {}
 NARROW = (mx.float16, mx.bfloat16)
+_lose_line = lost("the line of a call could not be told")
 
 
 def patches() -> list[Patch]:
@@ -88,7 +89,7 @@ def _note(thing: Any, spot: Spot) -> None:
 def _init(plain: Callable[..., None]) -> Callable[..., None]:
     def init(module: nn.Module, *args: Any, **kwargs: Any) -> None:
         plain(module, *args, **kwargs)
-        attempt(_note_module, module)
+        attempt(_lose_line, _note_module, module)
 
     return init
 
@@ -102,7 +103,7 @@ def _note_module(module: nn.Module) -> None:
 def _train(plain: Callable[..., Any]) -> Callable[..., Any]:
     def train(module: nn.Module, mode: bool = True) -> Any:
         answer = plain(module, mode)
-        attempt(_note_mode, module, bool(mode))
+        attempt(_lose_line, _note_mode, module, bool(mode))
         return answer
 
     return train
@@ -121,7 +122,7 @@ def _apply(plain: Callable[..., Any]) -> Callable[..., Any]:
 
     def apply(module: nn.Module, *args: Any, **kwargs: Any) -> Any:
         answer = plain(module, *args, **kwargs)
-        attempt(_note_narrowing, module)
+        attempt(_lose_line, _note_narrowing, module)
         return answer
 
     return apply
@@ -136,7 +137,7 @@ def _note_narrowing(module: nn.Module) -> None:
 def _schedule(plain: Callable[..., Any]) -> Callable[..., Any]:
     def make(*args: Any, **kwargs: Any) -> Any:
         schedule = plain(*args, **kwargs)
-        attempt(note_made, schedule)
+        attempt(_lose_line, note_made, schedule)
         return schedule
 
     return make

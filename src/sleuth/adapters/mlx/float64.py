@@ -13,6 +13,7 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 
+from sleuth.adapters.listening.patches import put_back
 from sleuth.adapters.mlx.pass_listener import replaced
 
 # Measured against NumPy in MLX 0.32: off by 1e-9 to 3e-6.
@@ -99,10 +100,9 @@ def in_earnest() -> Iterator[None]:
         undo += [replaced(mx.fast, name, function) for name, function in FAST.items()]
         yield
     finally:
-        while undo:
-            undo.pop()()
         if compiles:
             mx.enable_compile()
+        put_back(*reversed(undo))
 
 
 def is_compiling_on() -> bool:
@@ -138,5 +138,5 @@ def _drawn(loss: Callable[[], mx.array]) -> set[str]:
     try:
         mx.export_to_dot(picture, loss())
     finally:
-        undo()
+        put_back(undo)
     return set(re.findall(r'label ="(\w+)", shape=rectangle', picture.getvalue()))

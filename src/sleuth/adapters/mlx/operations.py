@@ -11,6 +11,7 @@ from typing import Any
 import mlx.core as mx
 import mlx.nn as nn
 
+from sleuth.adapters.listening.patches import put_back
 from sleuth.adapters.mlx.arrays import arrays_in
 from sleuth.adapters.mlx.model_parts import modules
 from sleuth.adapters.mlx.pass_listener import NN_FUNCTIONS, replaced
@@ -72,8 +73,7 @@ class Operations:
                 undo.append(replaced(kind, "__call__", self._module(kind.__call__)))
             yield self
         finally:
-            while undo:
-                undo.pop()()
+            put_back(*reversed(undo))
 
     def _function(self, plain: Callable[..., Any], name: str) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:

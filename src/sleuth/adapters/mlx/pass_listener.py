@@ -12,6 +12,7 @@ from typing import Any
 import mlx.core as mx
 import mlx.nn as nn
 
+from sleuth.adapters.listening.patches import attempt, carries_call, put_back
 from sleuth.adapters.mlx.arrays import arrays_in
 from sleuth.adapters.mlx.kinds import activation_of, family_of
 from sleuth.adapters.mlx.model_parts import modules
@@ -82,7 +83,7 @@ class Hearing:
         self._inside = 0  # a function that is heard already: what it calls is its own business
         self._times: dict[str, int] = {}
         self.began = False  # the model was called
-        self.trouble: Exception | None = None  # of ours: nothing more is noted
+        self.trouble: Exception | None = None  # of ours: what is noted is not whole
 
     @contextmanager
     def listening(self) -> Iterator["Hearing"]:
@@ -98,20 +99,16 @@ class Hearing:
                     undo.append(replaced(nn.losses, name, self._loss(getattr(nn.losses, name), name)))
             yield self
         finally:
-            while undo:
-                undo.pop()()
+            put_back(*reversed(undo))
         if self.trouble is not None:
             raise self.trouble
 
-    def _attempt(self, note: Callable[..., None], *args: Any) -> None:
+    def _failed(self, error: Exception) -> None:
         """An error of ours must not reach the user's call: it is raised when the listening ends."""
-        if self.trouble is None:
-            try:
-                note(*args)
-            except Exception as error:
-                self.trouble = error
+        self.trouble = self.trouble or error
 
     def _module_call(self, plain: Callable[..., Any]) -> Callable[..., Any]:
+        @carries_call
         def call(module: nn.Module, *args: Any, **kwargs: Any) -> Any:
             key = id(module)
             if key not in self._known or (self._stack and self._stack[-1] == key):
@@ -127,7 +124,7 @@ class Hearing:
                 self._stack.pop()
             if module is self.model and self.change is not None:
                 output = self.change(output)
-            self._attempt(self._returned, key, (args, tuple(kwargs.values())), output)
+            attempt(self._failed, self._returned, key, (args, tuple(kwargs.values())), output)
             return output
 
         return call
@@ -143,6 +140,7 @@ class Hearing:
             self._note(path or type(module).__name__, family, activation, given, output, axis, type(module).__name__)
 
     def _function(self, plain: Callable[..., Any], word: str, name: str) -> Callable[..., Any]:
+        @carries_call
         def call(*args: Any, **kwargs: Any) -> Any:
             family = self._kinds[self._stack[-1]][0] if self._stack else ""
             if self._inside or family in ("activation", "softmax", "recurrent", "attention", "loss"):
@@ -152,7 +150,7 @@ class Hearing:
                 output = plain(*args, **kwargs)
             finally:
                 self._inside -= 1
-            self._attempt(self._function_returned, word, name, args, kwargs, output)
+            attempt(self._failed, self._function_returned, word, name, args, kwargs, output)
             return output
 
         return call
@@ -169,6 +167,7 @@ class Hearing:
         self._note(path, family, word, args, output, axis if isinstance(axis, int) else None, word)
 
     def _loss(self, plain: Callable[..., Any], name: str) -> Callable[..., Any]:
+        @carries_call
         def call(*args: Any, **kwargs: Any) -> Any:
             if self._inside:
                 return plain(*args, **kwargs)
@@ -178,11 +177,11 @@ class Hearing:
                     self.before(name, args, kwargs)
                 returned = plain(*args, **kwargs)
             except Exception:
-                self._attempt(self._loss_refused, name, args, kwargs)
+                attempt(self._failed, self._loss_refused, name, args, kwargs)
                 raise
             finally:
                 self._inside -= 1
-            self._attempt(self._loss_returned, name, args, kwargs, returned)
+            attempt(self._failed, self._loss_returned, name, args, kwargs, returned)
             return returned
 
         return call

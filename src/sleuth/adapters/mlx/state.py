@@ -4,6 +4,7 @@ import random
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import mlx.core as mx
@@ -11,6 +12,7 @@ import mlx.nn as nn
 import numpy as np
 from mlx.optimizers import MultiOptimizer, Optimizer
 
+from sleuth.adapters.listening.patches import put_back
 from sleuth.core.runtime.randomness import random_preserved
 from sleuth.core.subject import Subject
 
@@ -51,17 +53,32 @@ def snapshot(modules: Sequence[nn.Module], optimiser: Optimizer | None) -> Snaps
 
 
 def restore(kept: Snapshot) -> None:
-    for module, items, attributes in kept.modules:
-        dict.clear(module)
-        dict.update(module, copied(items))
-        vars(module).clear()
-        vars(module).update(copied(attributes))
-    for optimiser, attributes in kept.optimisers:
-        vars(optimiser).clear()
-        vars(optimiser).update(copied(attributes))
-    random.setstate(kept.python)
-    np.random.set_state(kept.numpy)
-    mx.random.seed(kept.key)
+    put_back(
+        *(partial(_hold, module, items, attributes) for module, items, attributes in kept.modules),
+        *(partial(_hold, optimiser, None, attributes) for optimiser, attributes in kept.optimisers),
+        partial(random.setstate, kept.python),
+        partial(np.random.set_state, kept.numpy),
+        partial(mx.random.seed, kept.key),
+    )
+
+
+def _hold(thing: nn.Module | Optimizer, items: dict[str, Any] | None, attributes: dict[str, Any]) -> None:
+    items, attributes = copied(items), copied(attributes)  # first: it may raise
+    if isinstance(thing, nn.Module):
+        dict.clear(thing)
+        dict.update(thing, items or {})
+    vars(thing).clear()
+    vars(thing).update(attributes)
+
+
+@contextmanager
+def as_before(modules: Sequence[nn.Module]) -> Iterator[None]:
+    """Afterwards the user's modules and random states are what they were, even if putting them back fails once."""
+    kept = snapshot(modules, None)
+    try:
+        yield
+    finally:
+        put_back(partial(restore, kept))
 
 
 def single(optimiser: Any) -> list[Optimizer]:

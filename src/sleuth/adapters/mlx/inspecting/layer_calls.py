@@ -13,6 +13,7 @@ import mlx.nn as nn
 
 from sleuth.adapters.common.flops import layer_flops
 from sleuth.adapters.common.inspecting.visits import Open, doors_of, which_place
+from sleuth.adapters.listening.patches import put_back
 from sleuth.adapters.mlx.arrays import arrays_in, dtype_name, is_array
 from sleuth.adapters.mlx.kinds import TRANSPOSED, family_of
 from sleuth.adapters.mlx.model_parts import every_module, parameters
@@ -46,8 +47,7 @@ class Visitor:
         try:
             yield
         finally:
-            while undo:
-                undo.pop()()
+            put_back(*reversed(undo))
 
     def _call(self, plain: Callable[..., Any]) -> Callable[..., Any]:
         inside: set[int] = set()  # a class whose __call__ calls that of the class above it is one part

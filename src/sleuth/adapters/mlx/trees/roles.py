@@ -10,10 +10,11 @@ from typing import Any
 
 import mlx.core as mx
 
+from sleuth.adapters.listening.patches import attempt
 from sleuth.adapters.mlx.arrays import first_array
 from sleuth.adapters.mlx.trees.tree import named, tree_of
 from sleuth.adapters.mlx.watching.batches import arrays_by_path
-from sleuth.adapters.mlx.watching.listeners import attempt
+from sleuth.adapters.mlx.watching.listeners import lose_reading
 from sleuth.adapters.mlx.watching.tape import Tape
 
 
@@ -65,10 +66,10 @@ class Reading:
 
         @wraps(fun)
         def read(*args: Any, **kwargs: Any) -> Any:
-            attempt(self._begins, args, kwargs)
+            attempt(lose_reading, self._begins, args, kwargs)
             try:
                 result = fun(*args, **kwargs)
-                attempt(self._returned, result)
+                attempt(lose_reading, self._returned, result)
                 return result
             finally:
                 self._given, self._value = {}, None

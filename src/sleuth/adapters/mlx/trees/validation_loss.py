@@ -10,16 +10,18 @@ from typing import Any
 
 import mlx.core as mx
 
-from sleuth.adapters.listening.patches import Patch
+from sleuth.adapters.listening.patches import Patch, attempt
 from sleuth.adapters.mlx.arrays import is_array
 from sleuth.adapters.mlx.trees.roles import Roles
 from sleuth.adapters.mlx.watching.asked_inputs import Asking
 from sleuth.adapters.mlx.watching.batches import arrays_by_path
 from sleuth.adapters.mlx.watching.differentiated import is_taking
-from sleuth.adapters.mlx.watching.listeners import COMPILING, attempt
+from sleuth.adapters.mlx.watching.listeners import COMPILING, lost
 from sleuth.adapters.mlx.watching.tape import Recorded
 from sleuth.core.contract.kept import Group, Passed
 from sleuth.core.observation import Evaluation
+
+_lose_value = lost("a loss that the script asked for could not be heard")
 
 
 class Valuing:
@@ -54,7 +56,7 @@ class Valuing:
             output = plain(*args, **kwargs)
             frame = sys._getframe(1)
             if frame.f_code is self._code and frame.f_lineno == self._line and not COMPILING:
-                attempt(self._hear, frame, output)
+                attempt(_lose_value, self._hear, frame, output)
             return output
 
         return call

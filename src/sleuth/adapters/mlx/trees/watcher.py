@@ -10,6 +10,7 @@ import mlx.nn as nn
 from mlx.optimizers import Optimizer
 
 from sleuth.adapters.listening.listener import contained
+from sleuth.adapters.listening.patches import attempt
 from sleuth.adapters.listening.recorder import observations_of
 from sleuth.adapters.mlx.pass_listener import Hearing
 from sleuth.adapters.mlx.trees.batches import TreeBatches
@@ -24,7 +25,6 @@ from sleuth.adapters.mlx.watching.batches import arrays_by_path, settled
 from sleuth.adapters.mlx.watching.compiled import Compiled
 from sleuth.adapters.mlx.watching.differentiated import Differentiated
 from sleuth.adapters.mlx.watching.full_look import Look
-from sleuth.adapters.mlx.watching.listeners import attempt
 from sleuth.adapters.mlx.watching.look_copy import LookCopy
 from sleuth.adapters.mlx.watching.pending_steps import Record
 from sleuth.adapters.mlx.watching.step_watcher import Batches, StepWatcher
@@ -56,7 +56,7 @@ class TreeWatcher(StepWatcher):
 
     def close(self) -> None:
         if self._valuing is not None:
-            attempt(self._valuing.close)
+            attempt(partial(self.hear_lost, "the last validation was lost"), self._valuing.close)
         super().close()
         self._weights = self._tape = None
 
@@ -143,7 +143,7 @@ class TreeWatcher(StepWatcher):
     def hear_compiled_begin(self, step: Compiled, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         weights = compiled_weights(step, args, kwargs)
         if self._is_mine(step.reading.code, weights):
-            self.remarks = [COMPILED]
+            self.remark(COMPILED)
             self._weights_came(weights)
             self._batches.roles = step.reading.roles
             self._batches.add(self.steps, args, kwargs, looked=self._look is not None)

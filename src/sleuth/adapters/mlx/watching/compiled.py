@@ -6,21 +6,27 @@ from typing import Any
 import mlx.nn as nn
 from mlx.optimizers import Optimizer
 
-from sleuth.adapters.listening.patches import tell
+from sleuth.adapters.listening.patches import attempt, tell
 from sleuth.adapters.mlx.trees.roles import Reading
-from sleuth.adapters.mlx.watching.listeners import COMPILING, LISTENERS, attempt
+from sleuth.adapters.mlx.watching.listeners import COMPILING, LISTENERS, lose_reading
 from sleuth.adapters.mlx.watching.tape import Tape
 
 
 def patched_compile(plain: Callable[..., Any]) -> Callable[..., Any]:
     def compile_(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[..., Any]:
-        try:
-            reading = Reading()
-            return Compiled(plain(reading.around(fun), *args, **kwargs), reading)
-        except Exception:  # of ours, or of the user's: then MLX says it, too
+        compiled = attempt(lose_reading, _compiled, fun)
+        if compiled is None:
             return plain(fun, *args, **kwargs)
+        compiled.plain = plain(compiled.plain, *args, **kwargs)
+        return compiled
 
     return compile_
+
+
+def _compiled(fun: Callable[..., Any]) -> "Compiled":
+    """Of what MLX is to compile."""
+    reading = Reading()
+    return Compiled(reading.around(fun), reading)
 
 
 class Compiled:
@@ -44,14 +50,14 @@ class Compiled:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not LISTENERS or COMPILING:
             return self.plain(*args, **kwargs)
-        if attempt(self.trains):
+        if attempt(lose_reading, self.trains):
             tell(LISTENERS, "hear_compiled_begin", self, args, kwargs)
         COMPILING.append(self)
         try:
             result = self.plain(*args, **kwargs)
         finally:
             COMPILING.pop()
-        if not attempt(self.trains):
+        if not attempt(lose_reading, self.trains):
             if self.reading.asked:
                 tell(LISTENERS, "hear_compiled_question", self, args, kwargs)
             return result

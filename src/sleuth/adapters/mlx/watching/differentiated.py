@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Any
 import mlx.core as mx
 import mlx.nn as nn
 
-from sleuth.adapters.listening.patches import tell
+from sleuth.adapters.listening.patches import attempt, carries_call, tell
 from sleuth.adapters.mlx.trees.tree import code_of, named
 from sleuth.adapters.mlx.watching.batches import arrays_by_path
-from sleuth.adapters.mlx.watching.listeners import COMPILING, LISTENERS, attempt
+from sleuth.adapters.mlx.watching.listeners import COMPILING, LISTENERS, lose_reading, lost
 from sleuth.adapters.mlx.watching.tape import Tape
 
 if TYPE_CHECKING:
     from sleuth.adapters.mlx.watching.compiled import Compiled
 
 _taking: "list[Differentiated]" = []
+_lose_gradient = lost("gradients of a function could not be heard")
 
 
 def is_taking() -> bool:
@@ -27,27 +28,27 @@ def is_taking() -> bool:
 
 def patched_value_and_grad(plain: Callable[..., Any]) -> Callable[..., Any]:
     def value_and_grad(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[..., Any]:
-        try:
-            return _differentiated(plain, fun, args, kwargs)
-        except Exception:  # of ours, or of the user's: then MLX says it, too
+        taken = attempt(_lose_gradient, _differentiated, fun, args, kwargs)
+        if taken is None:
             return plain(fun, *args, **kwargs)
+        taken.plain = plain(taken.plain, *args, **kwargs)
+        return taken
 
     return value_and_grad
 
 
-def _differentiated(
-    plain: Callable[..., Any], fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> "Differentiated":
+def _differentiated(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> "Differentiated":
+    """Of what MLX is to differentiate."""
     cells = _cell_values(fun) if getattr(fun, "__module__", "") == "mlx.nn.utils" else {}
     model = _content(cells.get("model"))
     if model is not None:  # what nn.value_and_grad differentiates holds its model, and the user's function
-        return Differentiated(plain(fun, *args, **kwargs), model, _content(cells.get("fn")))
+        return Differentiated(fun, model, _content(cells.get("fn")))
     door = Door(fun)
     by = kwargs.get("argnums", args[0] if args else None)
     if by is None:
         by = () if kwargs.get("argnames", args[1:]) else (0,)
     by = tuple(by) if isinstance(by, list | tuple) else (by,)
-    return Differentiated(plain(door, *args, **kwargs), None, fun, by, door)
+    return Differentiated(door, None, fun, by, door)
 
 
 class Door:
@@ -59,7 +60,7 @@ class Door:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.tell is not None:
-            attempt(self.tell, args, kwargs)
+            attempt(_lose_gradient, self.tell, args, kwargs)
         return self._fun(*args, **kwargs)
 
 
@@ -129,6 +130,7 @@ class Differentiated:
         finally:
             _taking.pop()
 
+    @carries_call
     def _told(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         tell(LISTENERS, "hear_gradient_begin", self, args, kwargs)
         told = list(LISTENERS)
@@ -143,13 +145,17 @@ class Differentiated:
         tell(told[::-1], "hear_gradient", self, value, gradients)
         return result
 
+    @carries_call
     def _read(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """MLX reads the function that it compiles: what the loss does is written down, once."""
-        with ExitStack() as listening:
-            learn = attempt(self._write_down, COMPILING[-1], args, kwargs, listening)
+        listening = ExitStack()
+        try:
+            learn = attempt(lose_reading, self._write_down, COMPILING[-1], args, kwargs, listening)
             result = self.plain(*args, **kwargs)
+        finally:
+            attempt(lose_reading, listening.close)
         if learn is not None:
-            attempt(learn, result[0])
+            attempt(lose_reading, learn, result[0])
         return result
 
     def _write_down(

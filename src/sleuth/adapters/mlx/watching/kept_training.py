@@ -131,9 +131,5 @@ def value_of(fresh: nn.Module, loss: TapeLoss, parts: Parts) -> float:
 
 @contextmanager
 def _put_back(model: nn.Module) -> Iterator[None]:
-    before, now = state.snapshot([m for m in model.modules()], None), state.random_key()
-    try:
+    with state.as_before(model.modules()):
         yield
-    finally:
-        state.restore(before)
-        mx.random.seed(now)

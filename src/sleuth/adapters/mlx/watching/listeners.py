@@ -1,11 +1,13 @@
 """Who is told of the calls of MLX that every training makes, and what they are told."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mlx.optimizers import Optimizer
 
 from sleuth.adapters.listening.listener import Listener
+from sleuth.adapters.listening.patches import tell
 
 if TYPE_CHECKING:
     from sleuth.adapters.mlx.watching.compiled import Compiled
@@ -37,6 +39,9 @@ class Events:
 
     def hear_loss(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], returned: Any) -> None: ...
 
+    def hear_lost(self, what: str, error: Exception) -> None:
+        """Something of ours failed inside a call of the user's; `what` says what is not known for that."""
+
     def speak_up(self) -> None:
         """Before weights are written; may raise, where the user asked for it."""
 
@@ -47,6 +52,16 @@ class Events:
 class MlxListener(Events, Listener):
     """Hears one training."""
 
+    def remark(self, said: str) -> None:
+        """Once."""
+        if said not in self.remarks:
+            self.remarks.append(said)
+
+    def hear_lost(self, what: str, error: Exception) -> None:
+        """Said once: what fails at one step fails at many."""
+        if not any(remark.startswith(f"{what}: ") for remark in self.remarks):
+            self.remarks.append(f"{what}: {type(error).__name__}: {error}")
+
 
 # Listeners, and discoveries that open them. Whoever opens a listener while it is told something comes before it in the list, so
 # that the new one is told the same.
@@ -55,9 +70,13 @@ LISTENERS: list[Any] = []
 COMPILING: "list[Compiled]" = []
 
 
-def attempt(note: Callable[..., Any], *args: Any) -> Any:
-    """Notes something that can be left out: an error of ours must not reach the user's call. None: it failed."""
-    try:
-        return note(*args)
-    except Exception:  # then nobody knows of it
-        return None
+def lost(what: str) -> Callable[[Exception], None]:
+    """For `attempt`, where nobody knows whose training it is: all who listen are told."""
+    return partial(_tell_lost, what)
+
+
+def _tell_lost(what: str, error: Exception) -> None:
+    tell(LISTENERS, "hear_lost", what, error)
+
+
+lose_reading = lost("what a compiled function does could not be read")

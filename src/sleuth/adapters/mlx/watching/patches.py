@@ -9,12 +9,12 @@ import mlx.nn as nn
 from mlx import optimizers
 from mlx.optimizers import Optimizer
 
-from sleuth.adapters.listening.patches import Patch, speak_up, tell
+from sleuth.adapters.listening.patches import Patch, attempt, carries_call, put_back, speak_up, tell
 from sleuth.adapters.mlx import created_at
 from sleuth.adapters.mlx.pass_listener import LOSSES
 from sleuth.adapters.mlx.watching.compiled import patched_compile
 from sleuth.adapters.mlx.watching.differentiated import patched_cells, patched_value_and_grad
-from sleuth.adapters.mlx.watching.listeners import COMPILING, LISTENERS, attempt
+from sleuth.adapters.mlx.watching.listeners import COMPILING, LISTENERS, lose_reading, lost
 
 Function = Callable[..., Any]
 Asked = Callable[[tuple[Any, ...], dict[str, Any]], None]
@@ -22,6 +22,8 @@ Answered = Callable[[Any], None]
 
 _removals: list[Callable[[], None]] = []
 _inside = {"step": 0}
+_lose_call = lost("a call of the model could not be heard")
+_lose_line = lost("the line that made an optimiser could not be told")
 # Several models of one class may be listened to, and not the last that came must be the first to go.
 _CALLED: dict[type, tuple[dict[int, tuple[Asked, Answered]], Patch]] = {}
 
@@ -75,9 +77,9 @@ def _open() -> None:
 
 
 def _close() -> None:
-    while _removals:
-        _removals.pop()()
-    Patch.remove_covered()
+    removals = _removals[::-1]
+    _removals.clear()
+    put_back(*removals, Patch.remove_covered)
 
 
 def _family(kind: Any) -> list[Any]:
@@ -89,9 +91,9 @@ def _model_call(plain: Function, told: dict[int, tuple[Asked, Answered]]) -> Fun
         listener = told.get(id(module))
         if listener is None:
             return plain(module, *args, **kwargs)
-        attempt(listener[0], args, kwargs)
+        attempt(_lose_call, listener[0], args, kwargs)
         output = plain(module, *args, **kwargs)
-        attempt(listener[1], output)
+        attempt(_lose_call, listener[1], output)
         return output
 
     return call
@@ -100,7 +102,7 @@ def _model_call(plain: Function, told: dict[int, tuple[Asked, Answered]]) -> Fun
 def _init(plain: Function) -> Function:
     def init(optimiser: Optimizer, *args: Any, **kwargs: Any) -> None:
         plain(optimiser, *args, **kwargs)
-        attempt(created_at.note_made, optimiser)
+        attempt(_lose_line, created_at.note_made, optimiser)
         tell(LISTENERS, "hear_made", optimiser)
 
     return init
@@ -108,29 +110,31 @@ def _init(plain: Function) -> Function:
 
 def _update(plain: Function) -> Function:
     def update(optimiser: Optimizer, model: Any, gradients: Any) -> Any:
-        return _stepped(optimiser, model, gradients, lambda: plain(optimiser, model, gradients))
+        return _stepped(plain, (optimiser, model, gradients), model, gradients)
 
     return update
 
 
 def _apply_gradients(plain: Function) -> Function:
     def apply_gradients(optimiser: Optimizer, gradients: Any, parameters: Any) -> Any:
-        return _stepped(optimiser, parameters, gradients, lambda: plain(optimiser, gradients, parameters))
+        return _stepped(plain, (optimiser, gradients, parameters), parameters, gradients)
 
     return apply_gradients
 
 
-def _stepped(optimiser: Optimizer, target: Any, gradients: Any, plain: Callable[[], Any]) -> Any:
+@carries_call
+def _stepped(plain: Function, args: tuple[Any, ...], target: Any, gradients: Any) -> Any:
+    optimiser = args[0]
     if COMPILING:
-        attempt(COMPILING[-1].met, optimiser, target)
+        attempt(lose_reading, COMPILING[-1].met, optimiser, target)
     if not LISTENERS or _inside["step"] or COMPILING:
-        return plain()
+        return plain(*args)
     _inside["step"] += 1
     try:
         tell(LISTENERS, "hear_step_begin", optimiser, target, gradients)
         told = list(LISTENERS)
         speak_up(told)
-        after = plain()
+        after = plain(*args)
         tell(told, "hear_step", optimiser, target, after)
     finally:
         _inside["step"] -= 1

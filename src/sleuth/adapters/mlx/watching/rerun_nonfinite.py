@@ -14,6 +14,7 @@ import mlx.nn as nn
 import numpy as np
 from mlx.utils import tree_unflatten
 
+from sleuth.adapters.listening.patches import attempt
 from sleuth.adapters.listening.steps import not_finite_loss
 from sleuth.adapters.mlx import state
 from sleuth.adapters.mlx.arrays import arrays_in, dtype_name, evaluated, values
@@ -27,6 +28,9 @@ from sleuth.core.observation import Observation, Origin
 
 # Of the weights and batches of one step; what is larger is not held.
 MOST_BYTES = 16 << 20
+# Ours, or the user's function may not be made to be called twice.
+ORIGIN_LOST = "where the loss became NaN or Inf could not be found out"
+Failed = Callable[[Exception], None]
 
 
 @dataclass(frozen=True)
@@ -39,7 +43,8 @@ class Called:
 class RecentSteps:
     """The last steps as they were called."""
 
-    def __init__(self) -> None:
+    def __init__(self, failed: Failed) -> None:
+        self._failed = failed
         self._called: deque[Called] = deque(maxlen=LAG + 2)
         self._holds: bool | None = None  # None: how large they are was not asked yet
         self._asked = self._is_broken = False
@@ -74,10 +79,7 @@ class RecentSteps:
         if not whole or whole[-1].step < step - 1:
             return None
         last = whole[-1]
-        try:
-            return None if last.again is None else once_more(last.again, last.weights, step, model)
-        except Exception:  # the user's function may not be made to be called twice
-            return None
+        return None if last.again is None else attempt(self._failed, once_more, last.again, last.weights, step, model)
 
 
 def _is_finite(tree: Any) -> bool:
@@ -85,15 +87,11 @@ def _is_finite(tree: Any) -> bool:
     return all(evaluated(arrays)) and all(bool(np.isfinite(values(a)).all()) for a in arrays)
 
 
-def find_origin(look: Look, step: int, model: nn.Module) -> Origin | None:
+def find_origin(look: Look, step: int, model: nn.Module, failed: Failed) -> Origin | None:
     """None where it was there before: in the weights."""
     if any(not np.isfinite(values(a)).all() for a in look.before.values()):
         return None
-    try:
-        found = _once_more(look, step, model)
-    except Exception:  # the user's function may not be made to be called twice
-        found = None
-    return found or _layer(look.made, step)
+    return attempt(failed, _once_more, look, step, model) or _layer(look.made, step)
 
 
 def _once_more(look: Look, step: int, model: nn.Module) -> Origin | None:
@@ -104,8 +102,7 @@ def _once_more(look: Look, step: int, model: nn.Module) -> Origin | None:
 
 def once_more(again: Callable[[], Any], weights: Any, step: int, model: nn.Module) -> Origin | None:
     """The user's function, from these weights."""
-    before = state.snapshot([module for _, module in modules(model)], None)
-    try:
+    with state.as_before([module for _, module in modules(model)]):
         if isinstance(model, Tree):
             model.hold(named(weights))
         else:
@@ -114,8 +111,6 @@ def once_more(again: Callable[[], Any], weights: Any, step: int, model: nn.Modul
         if found is not None or not bool(mx.all(mx.isfinite(_loss(again()))).item()):
             return found  # a loss that no operation broke was handed its NaN: the way back tells of nobody
         return born_backward(model, lambda: _loss(again()), step)
-    finally:
-        state.restore(before)
 
 
 def _loss(value: Any) -> mx.array:

@@ -7,6 +7,7 @@ step that is looked at.
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
+from functools import partial
 
 import mlx.core as mx
 import mlx.nn as nn
@@ -15,6 +16,7 @@ from mlx.optimizers import Optimizer
 from sleuth.adapters.listening.alarms import not_finite_gradient
 from sleuth.adapters.listening.listener import contained
 from sleuth.adapters.listening.pace import Pace, Shares, Stopwatch
+from sleuth.adapters.listening.patches import attempt
 from sleuth.adapters.listening.recorder import Recorder, Recorders, observations_of
 from sleuth.adapters.listening.steps import not_finite_loss
 from sleuth.adapters.mlx.describing import rate_of
@@ -22,13 +24,13 @@ from sleuth.adapters.mlx.state import single
 from sleuth.adapters.mlx.watching import patches
 from sleuth.adapters.mlx.watching.full_look import Look
 from sleuth.adapters.mlx.watching.growing_graphs import GrowingGraphs
-from sleuth.adapters.mlx.watching.listeners import MlxListener, attempt
+from sleuth.adapters.mlx.watching.listeners import MlxListener
 from sleuth.adapters.mlx.watching.look_copy import LookCopy
 from sleuth.adapters.mlx.watching.loop_calls import LoopCalls
 from sleuth.adapters.mlx.watching.memory_holders import MemoryRecorder
 from sleuth.adapters.mlx.watching.pending_steps import LAG, LossState, PendingSteps, Record
 from sleuth.adapters.mlx.watching.recorder import MlxRecorder
-from sleuth.adapters.mlx.watching.rerun_nonfinite import RecentSteps, find_origin
+from sleuth.adapters.mlx.watching.rerun_nonfinite import ORIGIN_LOST, RecentSteps, find_origin
 from sleuth.core.contract.kept import Kept
 from sleuth.core.observation import Observation
 from sleuth.core.observation.calls import CallKind
@@ -58,7 +60,7 @@ class StepWatcher(MlxListener):
         self._pace = Pace(every=every, overhead=overhead, shares=SHARES)
         self._stopwatch = Stopwatch()
         self._calls = LoopCalls()
-        self._recent = RecentSteps()
+        self._recent = RecentSteps(partial(self.hear_lost, ORIGIN_LOST))
         self._pending = PendingSteps(put, self._loss_not_finite)
         self._recorders = Recorders([MemoryRecorder(), GrowingGraphs(), *recorders], MlxRecorder)
         self._look: Look | None = None
@@ -71,7 +73,7 @@ class StepWatcher(MlxListener):
     def close(self) -> None:
         """Every hook is gone afterwards, whatever happens."""
         patches.leave(self)
-        attempt(self._hearing.close)
+        self._stop_hearing()
         self._end()
         self.remarks += self._recorders.failed
         self._recorders.let_go()
@@ -82,7 +84,10 @@ class StepWatcher(MlxListener):
 
     def give_up(self, error: Exception) -> None:
         super().give_up(error)
-        attempt(self._hearing.close)
+        self._stop_hearing()
+
+    def _stop_hearing(self) -> None:
+        attempt(partial(self.hear_lost, "what a step did was not heard to its end"), self._hearing.close)
 
     @contained
     def _end(self) -> None:
@@ -157,7 +162,7 @@ class StepWatcher(MlxListener):
         bad = [bad for loss in look.losses if (bad := not_finite_loss(self.steps, float(loss.item()))) is not None][:1]
         bad += [bad for bad in (not_finite_gradient(self.steps, copy.gradients.items()),) if bad is not None]
         notes += bad
-        if bad and (origin := find_origin(look, self.steps, self.model)) is not None:
+        if bad and (origin := find_origin(look, self.steps, self.model, partial(self.hear_lost, ORIGIN_LOST))) is not None:
             notes.append(origin)
         self._pending.learn(look.loss_bytes())
         self._recorders.tell("looked", look, copy)

@@ -10,17 +10,20 @@ from typing import Any, NamedTuple
 import mlx.core as mx
 import mlx.nn as nn
 
+from sleuth.adapters.listening.patches import attempt, carries_call, put_back
 from sleuth.adapters.mlx.arrays import arrays_in, evaluated, is_array
 from sleuth.adapters.mlx.model_parts import parameters
 from sleuth.adapters.mlx.operations import places
 from sleuth.adapters.mlx.pass_listener import LOSSES, replaced
 from sleuth.adapters.mlx.user_line import users_line
+from sleuth.adapters.mlx.watching.listeners import lost
 from sleuth.core.location import Location
 from sleuth.core.runtime.place import done_again
 from sleuth.core.runtime.tree import map_arrays
 
 # A loss function of more operations is no longer a formula.
 MOST_CALLS = 400
+_tell_unread = lost("what the loss is made of could not be written down")
 
 
 class Slot(NamedTuple):
@@ -69,8 +72,7 @@ class Tape:
                 undo.append(replaced(type(self._model), "__call__", self._call(type(self._model).__call__)))
             yield
         finally:
-            while undo:
-                undo.pop()()
+            put_back(*reversed(undo))
 
     def begin(self, learned: Mapping[str, mx.array], fed: Mapping[str, Any]) -> None:
         self.weights = {self._number(array): name for name, array in learned.items()}
@@ -130,19 +132,20 @@ class Tape:
         return found[::-1]
 
     def _call(self, plain: Callable[..., Any]) -> Callable[..., Any]:
+        @carries_call
         def call(module: nn.Module, *args: Any, **kwargs: Any) -> Any:
             if module is not self._model or self._inside:
                 return plain(module, *args, **kwargs)
             self.answers += 1
             if self.answers == 1:
-                self._attempt(self._asked, module, args, kwargs)
+                attempt(self._failed, self._asked, module, args, kwargs)
             self._inside += 1
             try:
                 output = plain(module, *args, **kwargs)
             finally:
                 self._inside -= 1
             if self.answers == 1:
-                self._attempt(self._answered, output)
+                attempt(self._failed, self._answered, output)
             return output
 
         return call
@@ -158,31 +161,29 @@ class Tape:
         in_place = name.startswith("__i") and owner is mx.array
         told = name.replace("__i", "__", 1) if in_place else name
 
+        @carries_call
         def call(*args: Any, **kwargs: Any) -> Any:
             if self._inside or not self.is_readable:
                 return plain(*args, **kwargs)
             self._inside += 1
             try:
-                given = self._attempt(self._taken, args, kwargs)
+                given = attempt(self._failed, self._taken, args, kwargs)
                 output = plain(*args, **kwargs)
                 if in_place:  # another array from now on, under the same identity
                     self._known.pop(id(output), None)
                 self.is_readable &= name != "__setitem__" and len(self.calls) < MOST_CALLS
                 if given is not None:
-                    self._attempt(self._record, owner, told, given, output)
+                    attempt(self._failed, self._record, owner, told, given, output)
                 return output
             finally:
                 self._inside -= 1
 
         return call
 
-    def _attempt(self, note: Callable[..., Any], *args: Any) -> Any:
+    def _failed(self, error: Exception) -> None:
         """Something that nobody thought of may go into a call: the user's must not fail for that."""
-        try:
-            return note(*args)
-        except Exception:
-            self.is_readable = False
-            return None
+        self.is_readable = False
+        _tell_unread(error)
 
     def _taken(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, tuple[int, ...]]:
         return self._slotted(args), self._slotted(kwargs), tuple(self._numbers((args, tuple(kwargs.values()))))

@@ -65,12 +65,9 @@ def _cuts(kept: Kept | None, order: list[str]) -> tuple[Cut, ...]:
         return ()
     model, loss, batch = kept.subject.model, kept.subject.loss, native(kept.train[0].parts)
     notes = Operations(model)
-    before = state.snapshot([module for _, module in modules(model)], None)
     try:
-        with notes.listening():
+        with state.as_before([module for _, module in modules(model)]), notes.listening():
             loss(call_model(model, model.__call__, batch.inputs), batch.target)
     except Exception:  # the user's own code: then there is no line
         return ()
-    finally:
-        state.restore(before)
     return cuts_of(model, notes.heard, order)

@@ -261,7 +261,7 @@ class Watcher(StepWatcher):
     def _looked(self, look: Look, optimiser: Optimizer | None, number: int, notes: list[Observation]) -> LookCopy | None:
         copy = super()._looked(look, optimiser, number, notes)
         if copy is None:
-            self.remarks = [COMPILED_BEFORE]
+            self.remark(COMPILED_BEFORE)
         return copy
 
     def _take_batches(self) -> Batches:
