@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 
 Function = Callable[..., Any]
 Make = Callable[[Any], Any]  # is given what stood there before
+Failed = Callable[[Exception], None]
 _INHERITED = object()
 R = TypeVar("R")
 F = TypeVar("F", bound=Function)
@@ -39,7 +40,7 @@ def speak_up(listeners: Iterable[Told]) -> None:
         listener.speak_up()
 
 
-def attempt(failed: Callable[[Exception], None], action: Callable[..., R], *args: Any) -> R | None:
+def attempt(failed: Failed, action: Callable[..., R], *args: Any) -> R | None:
     """Something of ours inside a call of the user's: its errors go to `failed`, and the user's call goes on. None: it failed."""
     try:
         return action(*args)
