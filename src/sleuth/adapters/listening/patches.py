@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 
 Function = Callable[..., Any]
 Make = Callable[[Any], Any]  # is given what stood there before
+Failed = Callable[[Exception], None]
 _INHERITED = object()
 CARRIERS: set[CodeType] = set()  # marked by `carries_call`
 R = TypeVar("R")
@@ -41,7 +42,7 @@ def speak_up(listeners: Iterable[Told]) -> None:
         listener.speak_up()
 
 
-def attempt(failed: Callable[[Exception], None], action: Callable[..., R], *args: Any) -> R | None:
+def attempt(failed: Failed, action: Callable[..., R], *args: Any) -> R | None:
     """Something of ours inside a call of the user's: its errors go to `failed`, and the user's call goes on. None: it failed."""
     try:
         return action(*args)

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jax
 
 from sleuth.adapters.jax.watching.channel import Channel, Part
-from sleuth.adapters.jax.watching.executables import Arguments, Compiled, leaf_at
+from sleuth.adapters.jax.watching.executables import NO_GRADIENT, Arguments, Compiled, leaf_at
 from sleuth.adapters.jax.watching.gradient_patches import HEARING
 from sleuth.adapters.jax.watching.layer_places import inherit
 from sleuth.adapters.jax.watching.naming import users_line
 from sleuth.adapters.jax.watching.scanning import one_of
 from sleuth.adapters.jax.watching.unoptimised_weights import holding, left_out, updated_at
-from sleuth.adapters.listening.patches import speak_up
+from sleuth.adapters.listening.patches import attempt, carries_call, speak_up
 from sleuth.core.observation import Call
 from sleuth.core.observation.calls import CallKind
 
@@ -50,6 +50,7 @@ class CompiledCalls:
     def forget(self) -> None:
         self._once.clear()
 
+    @carries_call
     def call(self, step: Compiled, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if HEARING.busy or step.silent is not None:
             return step.plain(*args, **kwargs)
@@ -60,7 +61,7 @@ class CompiledCalls:
                 HEARING.marked.has_parts = True
             return step.plain(*args, **kwargs)
         if step.is_known:
-            self._hub.attempt(step.look_into, (args, kwargs))
+            attempt(self._hub.failed, step.look_into, (args, kwargs))
         if step.has_parts:
             return self._call_step(step, (args, kwargs))
         outer, HEARING.marked = HEARING.marked, step
@@ -68,32 +69,35 @@ class CompiledCalls:
             output = step.plain(*args, **kwargs)
         finally:
             HEARING.marked = outer
-        self._hub.attempt(self._called_first, step, (args, kwargs), output)
+        attempt(self._hub.failed, self._called_first, step, (args, kwargs), output)
         return output
 
+    @carries_call
     def _call_step(self, step: Compiled, given: Arguments) -> Any:
         """Of a function in which gradients were met."""
         args, kwargs = given
         began = time.perf_counter()
-        prepared = self._hub.attempt(self._prepare, step, given)
+        prepared = attempt(self._hub.failed, self._prepare, step, given)
         if prepared is None:
-            return step.plain(*args, **kwargs)
+            output = step.plain(*args, **kwargs)
+            attempt(self._hub.failed, self._unheard, step)
+            return output
         if prepared.awaited:
-            self._hub.attempt(_wait, given)
-        self._hub.attempt(self._keep, step, given)
-        form = self._hub.attempt(step.form_for, given) if prepared.looked else None
+            attempt(self._hub.failed, _wait, given)
+        attempt(self._hub.failed, self._keep, step, given)
+        form = attempt(self._hub.failed, step.form_for, given) if prepared.looked else None
         called = time.perf_counter()
         if form is not None and form.look is None:
-            count = self._hub.attempt(form.counted, given)
+            count = attempt(self._hub.failed, form.counted, given)
             output, told = step.told(*args, **kwargs)
-            channel = self._hub.attempt(_measured, told, count)
-            self._hub.attempt(prepared.owner.remark, COMBINED)
+            channel = attempt(self._hub.failed, _measured, told, count)
+            attempt(self._hub.failed, prepared.owner.remark, COMBINED)
         else:  # to look comes first: the plain one may take the memory of its arguments
-            channel = None if form is None else self._hub.attempt(step.look, form, given)
+            channel = None if form is None else attempt(self._hub.failed, step.look, form, given)
             output = step.plain(*args, **kwargs)
         if prepared.awaited:
-            self._hub.attempt(_wait, (output, channel))
-        self._hub.attempt(self._called, step, prepared, (began, called), given, output, channel)
+            attempt(self._hub.failed, _wait, (output, channel))
+        attempt(self._hub.failed, self._called, step, prepared, (began, called), given, output, channel)
         speak_up((prepared.owner,))
         return output
 
@@ -107,6 +111,14 @@ class CompiledCalls:
         compiling = returned - called if looked and step.runs[True] == 0 else 0.0
         owner.measured_seconds += called - max(began, owner.born) + compiling + time.perf_counter() - returned
         step.runs[looked] += 1
+        self._unheard(step, (owner,))
+
+    def _unheard(self, step: Compiled, listeners: "Sequence[JaxListener] | None" = None) -> None:
+        """Of a step that the user's own call has run to its end: what we made of it could not be."""
+        if step.silent is None or step.silent == NO_GRADIENT:
+            return
+        for listener in self._hub.listeners if listeners is None else listeners:
+            listener.remark(f"a compiled step could not be listened to: {step.silent}")
 
     def _called_first(self, step: Compiled, given: Arguments, output: Any) -> None:
         """Of a function of which nothing was known: were gradients met in it?"""
@@ -122,7 +134,7 @@ class CompiledCalls:
         """At the end of a script. A function that was called once may have been the whole training, where a loop is inside it."""
         waiting, self._once = list(self._once), deque(maxlen=MOST_SINGLE)
         for called, step in waiting:
-            self._hub.attempt(self._hear_single, called, step)
+            attempt(self._hub.failed, self._hear_single, called, step)
 
     def _hear_single(self, called: float, step: Compiled) -> None:
         given = step.first_given
@@ -175,6 +187,8 @@ class CompiledCalls:
             # The line that calls the step is the one that gives it its batch.
             owner.say(*(Call(kind, owner.steps, place) for kind in (CallKind.STEP, CallKind.BATCH)))
             owner.say(Call(CallKind.BACKWARD, owner.steps, step.backward))
+            if step.deaf_inside is not None:
+                owner.remark(f"what happens inside the loss of the step could not be listened to: {step.deaf_inside}")
         return owner
 
     def _keep(self, step: Compiled, given: Arguments | None) -> None:

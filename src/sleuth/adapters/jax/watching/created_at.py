@@ -13,6 +13,7 @@ import jax
 
 from sleuth.adapters.jax.optimising import _cells, makers, transformation
 from sleuth.adapters.jax.watching.naming import users_line
+from sleuth.adapters.listening.patches import Failed, attempt
 from sleuth.core.location import Location
 from sleuth.core.runtime.place import is_users
 
@@ -25,16 +26,19 @@ MOST_MODELS = 64
 MOST_FRAMES = 12
 
 
-def make_maker(plain: Callable[..., Any]) -> Callable[..., Any]:
+def make_maker(plain: Callable[..., Any], failed: Failed) -> Callable[..., Any]:
     def made(*args: Any, **kwargs: Any) -> Any:
         result = plain(*args, **kwargs)
-        with suppress(Exception):  # without the line the rest is recorded all the same
-            function = getattr(result, "update", result)
-            if isinstance(function, FunctionType) and function not in PLACES and (place := users_line()) is not None:
-                PLACES[function] = place
+        attempt(failed, _note_place, result)
         return result
 
     return made
+
+
+def _note_place(made: Any) -> None:
+    function = getattr(made, "update", made)
+    if isinstance(function, FunctionType) and function not in PLACES and (place := users_line()) is not None:
+        PLACES[function] = place
 
 
 def makers_in(module: Any) -> list[str]:
@@ -120,16 +124,20 @@ def _attributes(thing: Any) -> list[Any]:
     return list(found.values()) if isinstance(found, dict) and not isinstance(thing, type) and not inspect.ismodule(thing) else []
 
 
-def make_init(plain: Callable[..., None]) -> Callable[..., None]:
+def make_init(plain: Callable[..., None], failed: Failed) -> Callable[..., None]:
     """Of nnx.Optimizer."""
 
     def init(self: Any, model: Any, *args: Any, **kwargs: Any) -> None:
         plain(self, model, *args, **kwargs)
-        with suppress(Exception):  # without it the rest is recorded all the same
-            MODELS.append((weakref.ref(model), weakref.ref(self)))
-            del MODELS[:-MOST_MODELS]
+        attempt(failed, _note_model, model, self)
 
     return init
+
+
+def _note_model(model: Any, optimiser: Any) -> None:
+    with suppress(TypeError):  # not everything can be held so
+        MODELS.append((weakref.ref(model), weakref.ref(optimiser)))
+    del MODELS[:-MOST_MODELS]
 
 
 def model_of(weights: list[Any] | None) -> tuple[Any, Any] | None:

@@ -12,6 +12,7 @@ from sleuth.adapters.jax.watching.channel import Collector, lane_of
 from sleuth.adapters.jax.watching.created_at import optimiser_in_use
 from sleuth.adapters.jax.watching.inner_values import Inside
 from sleuth.adapters.jax.watching.naming import users_line
+from sleuth.adapters.listening.patches import attempt, carries_call
 
 if TYPE_CHECKING:
     from sleuth.adapters.jax.watching.hub import Hub
@@ -38,10 +39,11 @@ def make_value_and_grad(plain: Callable[..., Any], hub: "Hub") -> Callable[..., 
             take = taken if inside is None else plain(inside.function, argnums, has_aux, **options)
             value, gradients = result = _taken(take, args, kwargs)
             loss = value[0] if has_aux else value
-            _tell(hub, _heard_gradient, args, argnums, loss, gradients, (fun, args, kwargs, argnums))
+            attempt(hub.failed, _hear, hub, _heard_gradient, args, argnums, loss, gradients, (fun, args, kwargs, argnums))
             if inside is not None:
                 _heard_inside(inside, args, argnums)
-            _speak_up(hub, loss)
+            if attempt(hub.failed, _is_computed, loss):
+                hub.speak_up()
             return result
 
         return call
@@ -64,10 +66,11 @@ def make_grad(plain: Callable[..., Any], both: Callable[..., Any], hub: "Hub") -
             take = taken if inside is None else both(inside.function, argnums, has_aux, **options)
             value, gradients = _taken(take, args, kwargs)
             loss = value[0] if has_aux else value
-            _tell(hub, _heard_gradient, args, argnums, loss, gradients, (fun, args, kwargs, argnums))
+            attempt(hub.failed, _hear, hub, _heard_gradient, args, argnums, loss, gradients, (fun, args, kwargs, argnums))
             if inside is not None:
                 _heard_inside(inside, args, argnums)
-            _speak_up(hub, loss)
+            if attempt(hub.failed, _is_computed, loss):
+                hub.speak_up()
             return (gradients, value[1]) if has_aux else gradients
 
         return call
@@ -90,8 +93,9 @@ def make_vjp(plain: Callable[..., Any], hub: "Hub") -> Callable[..., Any]:
             args, argnums, found = (
                 ((*primals, None), 0, gradients[0]) if alone else (primals, tuple(range(len(primals))), gradients)
             )
-            _tell(hub, _heard_gradient, args, argnums, loss, found)
-            _speak_up(hub, loss)
+            attempt(hub.failed, _hear, hub, _heard_gradient, args, argnums, loss, found)
+            if attempt(hub.failed, _is_computed, loss):
+                hub.speak_up()
             return gradients
 
         return (loss, heard, *others)
@@ -106,6 +110,7 @@ def _inside(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, An
     return Inside(fun, args, kwargs, argnums)
 
 
+@carries_call
 def _taken(take: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     outer, HEARING.taking = HEARING.taking, True
     try:
@@ -117,24 +122,24 @@ def _taken(take: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, An
 def make_apply_updates(plain: Callable[..., Any], hub: "Hub") -> Callable[..., Any]:
     def apply_updates(params: Any, updates: Any, *args: Any, **kwargs: Any) -> Any:
         after = plain(params, updates, *args, **kwargs)
-        _tell(hub, _heard_update, params, after)
+        attempt(hub.failed, _hear, hub, _heard_update, params, after)
         return after
 
     return apply_updates
 
 
-def _speak_up(hub: "Hub", loss: Any) -> None:
-    if HEARING.collector is None and not HEARING.busy and not isinstance(loss, jax.core.Tracer):
-        hub.speak_up()
+def _is_computed(loss: Any) -> bool:
+    """By the user, and at once."""
+    return HEARING.collector is None and not HEARING.busy and not isinstance(loss, jax.core.Tracer)
 
 
-def _tell(hub: "Hub", heard: Callable[..., None], *args: Any) -> None:
-    """An error of ours never reaches the user: whoever listens gives up. What we compute ourselves is not heard."""
+def _hear(hub: "Hub", heard: Callable[..., None], *args: Any) -> None:
+    """What we compute ourselves is not heard."""
     if HEARING.busy:
         return
     HEARING.busy = True
     try:
-        hub.attempt(heard, hub, *args)
+        heard(hub, *args)
     finally:
         HEARING.busy = False
 

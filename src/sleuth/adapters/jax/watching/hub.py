@@ -1,9 +1,9 @@
 """Between JAX and whoever listens: knows which listener a gradient or an update belongs to.
 
-Whatever is called from a patched function of JAX is called through `attempt`, or by a patch that contains errors itself."""
+Whatever is called from a patched function of JAX is called through `attempt`."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from sleuth.adapters.jax.watching.channel import GRADIENT, Lane, Part
 from sleuth.adapters.jax.watching.compiled_calls import CompiledCalls
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from sleuth.adapters.jax.watching.discovery import JaxDiscovery
     from sleuth.adapters.jax.watching.listener import JaxListener
 
-R = TypeVar("R")
-
 # Frames are searched for the optimiser of updates that are applied at once, and only so often. A gradient that is compiled is
 # known from its second call on.
 FIRST_STEPS = 4
@@ -32,9 +30,12 @@ class Hub:
         self.discovery: JaxDiscovery | None = None
         self.calls = CompiledCalls(self)
         self._patches = Patches(self)
+        self._unlocated: str | None = None  # the first line that could not be told, while anybody listens
 
     def join(self, listener: "JaxListener") -> None:
         self.listeners.append(listener)
+        if self._unlocated is not None:
+            listener.remark(self._unlocated)
         self._arrange()
 
     def leave(self, listener: "JaxListener") -> None:
@@ -57,21 +58,23 @@ class Hub:
         if wanted:
             self._patches.open()
         else:
+            self._unlocated = None
             self._patches.close()
 
-    def attempt(self, function: Callable[..., R], *args: Any) -> R | None:
-        """None where it raised: then whoever listens gives up, and the user's call goes on."""
-        try:
-            return function(*args)
-        except Exception as error:
-            self.failed(error)
-            return None
-
     def failed(self, error: Exception) -> None:
+        """Whoever listens gives up."""
         for listener in self.listeners:
             listener.give_up(error)
         if self.discovery is not None:
             self.discovery.give_up(error)
+
+    def unlocated(self, error: Exception) -> None:
+        """Where the user made something is not known: the rest is recorded all the same. It may have been made before anybody
+        listens to its training."""
+        if self._unlocated is None:
+            self._unlocated = f"the line of a call could not be told: {type(error).__name__}: {error}"
+            for listener in self.listeners:
+                listener.remark(self._unlocated)
 
     def speak_up(self) -> None:
         """After what is computed at once: where the user asked for it, something of ours may raise here."""

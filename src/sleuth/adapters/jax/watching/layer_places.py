@@ -8,6 +8,7 @@ from typing import Any
 import jax
 
 from sleuth.adapters.jax.watching.naming import users_line
+from sleuth.adapters.listening.patches import Failed, attempt
 from sleuth.core.location import Location
 
 # Nothing is held by this.
@@ -18,17 +19,21 @@ ARRAYS: dict[int, tuple["weakref.ref[Any]", Location]] = {}
 PASSING = ("equinox._",)
 
 
-def make_construction(plain: Callable[..., Any]) -> Callable[..., Any]:
+def make_construction(plain: Callable[..., Any], failed: Failed) -> Callable[..., Any]:
     """Of the class of all classes of modules."""
 
     def construct(kind: Any, *args: Any, **kwargs: Any) -> Any:
         made = plain(kind, *args, **kwargs)
-        with suppress(Exception):  # a list of layers has no hash
-            if kind.__module__.startswith("flax.") and (place := users_line()) is not None:
-                PLACES[made] = place
+        attempt(failed, _note_layer, kind, made)
         return made
 
     return construct
+
+
+def _note_layer(kind: Any, made: Any) -> None:
+    if kind.__module__.startswith("flax.") and (place := users_line()) is not None:
+        with suppress(TypeError):  # a list of layers has no hash
+            PLACES[made] = place
 
 
 def made_at(layer: Any) -> Location | None:
@@ -38,19 +43,22 @@ def made_at(layer: Any) -> Location | None:
         return None
 
 
-def make_value_construction(plain: Callable[..., Any]) -> Callable[..., Any]:
+def make_value_construction(plain: Callable[..., Any], failed: Failed) -> Callable[..., Any]:
     """Of the class of all classes of Equinox."""
 
     def construct(kind: Any, *args: Any, **kwargs: Any) -> Any:
         made = plain(kind, *args, **kwargs)
-        with suppress(Exception):
-            if not kind.__module__.startswith(PASSING) and (place := users_line()) is not None:
-                for leaf in jax.tree_util.tree_leaves(made):
-                    if array_made_at(leaf) is None:  # else it belongs to a layer inside
-                        _note(leaf, place)
+        attempt(failed, _note_arrays, kind, made)
         return made
 
     return construct
+
+
+def _note_arrays(kind: Any, made: Any) -> None:
+    if not kind.__module__.startswith(PASSING) and (place := users_line()) is not None:
+        for leaf in jax.tree_util.tree_leaves(made):
+            if array_made_at(leaf) is None:  # else it belongs to a layer inside
+                _note(leaf, place)
 
 
 def inherit(before: Sequence[Any] | None, after: Sequence[Any] | None) -> None:

@@ -4,7 +4,6 @@ Of Flax NNX only: elsewhere a mode is an argument, and leaves no trace."""
 import sys
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ import jax
 from sleuth.adapters.jax.nnx_form import MODES, NnxForm
 from sleuth.adapters.jax.watching.naming import users_line
 from sleuth.adapters.jax.words import family_of
+from sleuth.adapters.listening.patches import Failed, attempt
 from sleuth.adapters.listening.recorder import Note, Recorder
 from sleuth.core.location import Location
 from sleuth.core.observation import Call, Modes, Observation, Phase
@@ -30,15 +30,21 @@ PLACES: "weakref.WeakKeyDictionary[Any, dict[CallKind, Location]]" = weakref.Wea
 Active = tuple[bool, ...]
 
 
-def make_switch(kind: CallKind, plain: Callable[..., Any]) -> Callable[..., Any]:
+def make_switch(kind: CallKind, failed: Failed, plain: Callable[..., Any]) -> Callable[..., Any]:
     def switch(self: Any, *args: Any, **kwargs: Any) -> Any:
-        with suppress(Exception):  # without the line the rest is recorded all the same
-            known = PLACES.setdefault(self, {})
-            if kind not in known and (place := users_line()) is not None:
-                known[kind] = place
+        attempt(failed, _note_place, kind, self)
         return plain(self, *args, **kwargs)
 
     return switch
+
+
+def _note_place(kind: CallKind, model: Any) -> None:
+    try:
+        known = PLACES.setdefault(model, {})
+    except TypeError:  # of something that has no hash
+        return
+    if kind not in known and (place := users_line()) is not None:
+        known[kind] = place
 
 
 class Switches:

@@ -7,11 +7,13 @@ so that nothing is hung on the user's own."""
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from types import FrameType
 from typing import Any
 
+from sleuth.adapters.jax.watching.channel import Collector
 from sleuth.adapters.jax.watching.gradient_patches import HEARING
 from sleuth.adapters.jax.watching.naming import users_line
+from sleuth.adapters.listening.patches import Failed, attempt
 from sleuth.core.location import Location
 from sleuth.core.observation import Observation, Optimiser
 
@@ -20,6 +22,8 @@ PASSING = ("sleuth", "optax")
 MOST = 256
 # Whoever calls a step once more on the same state (to compile it, to time it) does not do so again and again.
 LEAST_AGAIN = 8
+
+Begins = Callable[[Any, Location], None]
 
 
 class Begun:
@@ -36,31 +40,39 @@ class Begun:
         return next((place for steps, place in reversed([*self._known]) if steps <= step), None)
 
 
-def make_traced_field(plain: Any) -> property:
+def make_traced_field(plain: Any, failed: Failed) -> property:
     """Noted while a step is traced, and at no other time: an optimiser is asked at every step."""
 
     def update(optimiser: Any) -> Any:
         if HEARING.collector is not None:
-            with suppress(Exception):
-                reader = str(sys._getframe(1).f_globals.get("__name__", ""))
-                if reader.split(".")[0] not in PASSING:
-                    HEARING.collector.asked_at = users_line()
+            attempt(failed, _note_asked, HEARING.collector, sys._getframe(1))
         return plain.__get__(optimiser, type(optimiser))
 
     return property(update)
 
 
-def make_field(plain: Any, told: Callable[[Any, Location], None]) -> property:
+def make_field(plain: Any, told: Begins, failed: Failed) -> property:
     """`plain`: the field as it is."""
 
     def init(optimiser: Any) -> Any:
-        with suppress(Exception):  # without the line the rest is recorded all the same
-            reader = str(sys._getframe(1).f_globals.get("__name__", ""))
-            if reader.split(".")[0] not in PASSING and (place := users_line()) is not None:
-                told(optimiser, place)
+        attempt(failed, _note_begun, told, optimiser, sys._getframe(1))
         return plain.__get__(optimiser, type(optimiser))
 
     return property(init)
+
+
+def _note_asked(collector: Collector, reader: FrameType) -> None:
+    if not _is_passing(reader):
+        collector.asked_at = users_line()
+
+
+def _note_begun(told: Begins, optimiser: Any, reader: FrameType) -> None:
+    if not _is_passing(reader) and (place := users_line()) is not None:
+        told(optimiser, place)
+
+
+def _is_passing(reader: FrameType) -> bool:
+    return str(reader.f_globals.get("__name__", "")).split(".")[0] in PASSING
 
 
 class Restarts:

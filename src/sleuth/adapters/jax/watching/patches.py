@@ -14,7 +14,7 @@ from sleuth.adapters.jax.watching.layer_places import make_construction, make_va
 from sleuth.adapters.jax.watching.modes import SWITCHES, make_switch
 from sleuth.adapters.jax.watching.optimiser_states import make_field, make_traced_field
 from sleuth.adapters.jax.watching.scanning import make_scan
-from sleuth.adapters.listening.patches import Make, Patch
+from sleuth.adapters.listening.patches import Make, Patch, attempt
 from sleuth.core.runtime.importing import forget, when_imported
 
 if TYPE_CHECKING:
@@ -60,13 +60,8 @@ class Patches:
         Patch.remove_covered()
 
     def _when(self, name: str, act: Callable[[], None]) -> None:
-        def heard() -> None:
-            try:
-                act()
-            except Exception as error:  # in the middle of an import of the user's
-                self._hub.failed(error)
-
-        self._waiting.append(when_imported(name, heard))
+        # In the middle of an import of the user's.
+        self._waiting.append(when_imported(name, functools.partial(attempt, self._hub.failed, act)))
 
     def _update(self, name: str) -> None:
         module = sys.modules.get(name)
@@ -76,25 +71,25 @@ class Patches:
     def _makers(self) -> None:
         module = sys.modules.get("optax")
         for name in () if module is None else makers_in(module):
-            self._replace(module, name, make_maker)
+            self._replace(module, name, lambda plain: make_maker(plain, self._hub.unlocated))
         kind = getattr(module, "GradientTransformation", None)
         if kind is not None and hasattr(kind, "init"):
-            self._replace(kind, "init", lambda plain: make_field(plain, self._hub.state_begun))
-            self._replace(kind, "update", make_traced_field)
+            self._replace(kind, "init", lambda plain: make_field(plain, self._hub.state_begun, self._hub.unlocated))
+            self._replace(kind, "update", lambda plain: make_traced_field(plain, self._hub.unlocated))
 
     def _models(self) -> None:
         kind = getattr(sys.modules.get("flax.nnx"), "Optimizer", None)
         if kind is not None:
-            self._replace(kind, "__init__", make_init)
+            self._replace(kind, "__init__", lambda plain: make_init(plain, self._hub.unlocated))
             module = sys.modules["flax.nnx"].Module
-            self._construct(module, "flax.", make_construction)
+            self._construct(module, "flax.", lambda plain: make_construction(plain, self._hub.unlocated))
             for name, kind_of_call in SWITCHES.items():
-                self._replace(module, name, functools.partial(make_switch, kind_of_call))
+                self._replace(module, name, functools.partial(make_switch, kind_of_call, self._hub.unlocated))
 
     def _values(self) -> None:
         kind = getattr(sys.modules.get("equinox"), "Module", None)
         if kind is not None:
-            self._construct(kind, "equinox.", make_value_construction)
+            self._construct(kind, "equinox.", lambda plain: make_value_construction(plain, self._hub.unlocated))
 
     def _construct(self, kind: Any, package: str, make: Make) -> None:
         classes = next((c for c in type(kind).__mro__ if "__call__" in vars(c) and c.__module__.startswith(package)), None)
@@ -112,7 +107,7 @@ def make_jit(plain: Callable[..., Any], hub: "Hub") -> Callable[..., Any]:
         compiled = plain(fun, **options)
         if (getattr(fun, "__module__", None) or "").split(".")[0] in FOREIGN:
             return compiled
-        found = hub.attempt(Compiled, compiled, fun, options)
+        found = attempt(hub.failed, Compiled, compiled, fun, options)
         return compiled if found is None else found
 
     return jit

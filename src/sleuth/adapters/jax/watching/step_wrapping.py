@@ -8,6 +8,7 @@ from typing import Any
 import jax
 
 from sleuth.adapters.jax.watching.executables import Compiled
+from sleuth.adapters.listening.patches import carries_call
 from sleuth.core.errors import UnusableInput
 
 # Where Equinox and Flax NNX keep what jax.jit returned to them.
@@ -42,6 +43,7 @@ class Lent:
         self._step, self._plain = step, getattr(step, JITTED)
         self._ours = _compiled(self._plain)
 
+    @carries_call
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         setattr(self._step, JITTED, self._ours)
         try:
