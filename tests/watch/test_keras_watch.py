@@ -203,6 +203,18 @@ def test_a_model_that_cannot_be_copied_trains_on_where_its_loss_is_not_finite() 
     assert all(np.array_equal(a, b, equal_nan=True) for a, b in zip(plain, watched, strict=True))
     assert watch.watch is not None
     assert watch.watch.watching.trouble is None
+    lost = [note for note in watch.watch.notes if "could not be found out" in note]
+    assert len(lost) == 1
+    assert "TypeError" in lost[0]
+
+
+def test_a_layer_that_cannot_be_hashed_is_no_trouble_worth_a_note() -> None:
+    class Unhashable(layers.Dense):
+        __hash__ = None
+
+    with sleuth.watch(model(), directory=None, quiet=True) as watch:
+        Unhashable(4).trainable = False
+    assert not [note for note in watch.notes if "could not be noted" in note]
 
 
 def test_a_loss_and_a_gradient_that_are_not_finite_are_met_at_their_steps_without_being_asked_for() -> None:

@@ -192,6 +192,7 @@ class Session:
     def _notes(self) -> tuple[str, ...]:
         found = list(self._trouble)
         for discovering in self._discovering:
+            found += discovering.remarks
             if discovering.trouble:
                 found.append(f"listening for trainings ended early: {discovering.trouble}")
             if discovering.missed:

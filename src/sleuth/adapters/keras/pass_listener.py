@@ -22,7 +22,7 @@ from sleuth.adapters.keras.families import ACTIVATIONS, RESHAPING, SOFTMAXES, fa
 from sleuth.adapters.keras.model_parts import inner, layers
 from sleuth.adapters.keras.patches import replaced, reraise
 from sleuth.adapters.keras.user_lines import line_now, made_at
-from sleuth.adapters.listening.patches import attempt
+from sleuth.adapters.listening.patches import attempt, carries_call
 from sleuth.core.location import Location
 from sleuth.core.runtime.tree import leaves, map_arrays
 
@@ -107,11 +107,13 @@ class Hearing:
         self._channels_first = keras.config.image_data_format() == "channels_first"
 
     @contextmanager
-    def listening(self) -> Iterator["Hearing"]:
+    def listening(self, *, to_layers: bool = True) -> Iterator["Hearing"]:
+        """`to_layers`: else somebody hands their calls to `carry`."""
         functions = [(keras_backend.nn, name) for name in (*ACTIVATIONS, *SOFTMAXES) if hasattr(keras_backend.nn, name)]
         functions.append((keras_backend.numpy, "tanh"))
         with ExitStack() as stack:
-            stack.enter_context(replaced(keras.layers.Layer, "__call__", self._layer))
+            if to_layers:
+                stack.enter_context(replaced(keras.layers.Layer, "__call__", self._layer))
             stack.enter_context(replaced(keras.losses.Loss, "__call__", self._loss))
             for owner, name in functions:
                 stack.enter_context(replaced(owner, name, partial(self._function, name=name)))
@@ -143,21 +145,23 @@ class Hearing:
 
     def _layer(self, plain: Callable[..., Any]) -> Callable[..., Any]:
         def call(layer: Any, *args: Any, **kwargs: Any) -> Any:
-            path = attempt(self._failed, self._entered, layer)
-            if path is None:
-                return plain(layer, *args, **kwargs)
-            try:
-                output = plain(layer, *args, **kwargs)
-            except Exception:
-                self.failed_in = self.failed_in or path
-                raise
-            finally:
-                self.stack.pop()
-                self._root = None if layer is self.model else self._root
-            attempt(self._failed, self._left, path, layer, args, kwargs, output)
-            return output
+            return self.carry(plain, layer, args, kwargs)
 
         return call
+
+    @carries_call
+    def carry(self, plain: Callable[..., Any], layer: Any, args: Any, kwargs: Any) -> Any:
+        """Hears one call of a layer's."""
+        path = attempt(self._failed, self._entered, layer)
+        if path is None:
+            return plain(layer, *args, **kwargs)
+        try:
+            output = plain(layer, *args, **kwargs)
+        except BaseException as error:
+            attempt(self._failed, self._raised, path, layer, error)
+            raise
+        attempt(self._failed, self._left, path, layer, args, kwargs, output)
+        return output
 
     def _entered(self, layer: Any) -> str | None:
         """The path of a layer that is about to run; None: it is not listened to."""
@@ -169,7 +173,17 @@ class Hearing:
         self.stack.append(path)
         return path
 
+    def _raised(self, path: str, layer: Any, error: BaseException) -> None:
+        self._go_out(layer)
+        if isinstance(error, Exception):
+            self.failed_in = self.failed_in or path
+
+    def _go_out(self, layer: Any) -> None:
+        self.stack.pop()
+        self._root = None if layer is self.model else self._root
+
     def _left(self, path: str, layer: Any, args: Any, kwargs: Any, output: Any) -> None:
+        self._go_out(layer)
         given = tuple(a for _, a in leaves((args, kwargs), backend.is_array))
         array = next((a for _, a in leaves(output, backend.is_tensor)), None)
         if array is None or _is_empty(array):

@@ -96,10 +96,6 @@ def contained_context(make: Callable[[], AbstractContextManager[Any]], failed: C
         attempt(failed, stack.close)
 
 
-def ignore(error: Exception) -> None:
-    """What was to be noted is not known then; nothing else depends on it."""
-
-
 def reraise(error: Exception) -> None:
     """On a copy of the model, where no code of the user's waits above us."""
     raise error

@@ -6,7 +6,7 @@ import functools
 import inspect
 import sys
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import CodeType, FrameType
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import keras
 
-from sleuth.adapters.keras.patches import ignore, replaced
+from sleuth.adapters.keras.patches import Function, Make, replaced
 from sleuth.adapters.listening.patches import attempt
 from sleuth.core.location import Location, locate
 from sleuth.core.runtime.place import DONE_AGAIN, is_users
@@ -23,6 +23,7 @@ from sleuth.core.runtime.place import DONE_AGAIN, is_users
 BENCH = str(Path(__file__).with_name("bench.py"))
 # Whoever calls these asks for a training: what goes on inside is done by Keras, or by methods of the user's below them.
 ENTRIES = ("fit", "evaluate", "predict", "train_on_batch", "test_on_batch", "predict_on_batch")
+LINE_LOST = "the line of something that was made, compiled or frozen could not be noted"
 _ENTERED = tuple(inspect.unwrap(getattr(keras.Model, name)).__code__ for name in ENTRIES)
 
 
@@ -39,6 +40,7 @@ class Spot(NamedTuple):
         return None if line is None else locate(self.code.co_filename, line)
 
 
+Failed = Callable[[Exception], None]
 Notes = weakref.WeakKeyDictionary[Any, Spot]
 _MADE: Notes = weakref.WeakKeyDictionary()
 _COMPILED: Notes = weakref.WeakKeyDictionary()
@@ -128,16 +130,16 @@ def pass_on(thing: Any, copied: Any) -> None:
                 places[copied] = places[thing]
 
 
-def noted() -> ExitStack:
+def noted(failed: Failed) -> ExitStack:
     """While it is open, whoever makes a layer, a loss, an optimiser, a schedule or a callback, asks a layer for a weight, freezes
-    it or compiles a model is remembered."""
+    it or compiles a model is remembered. `failed`: is given errors of ours; nothing else depends on the line that is lost."""
     kinds = (keras.layers.Layer, keras.losses.Loss, keras.optimizers.Optimizer, keras.callbacks.Callback, *_schedules())
     with ExitStack() as stack:
         for kind in kinds:
-            stack.enter_context(replaced(kind, "__init__", _making))
-        stack.enter_context(replaced(keras.Model, "compile", _compiling))
-        stack.enter_context(replaced(keras.layers.Layer, "trainable", _freezing))
-        stack.enter_context(replaced(keras.layers.Layer, "add_weight", _adding))
+            stack.enter_context(replaced(kind, "__init__", _making(failed)))
+        stack.enter_context(replaced(keras.Model, "compile", _compiling(failed)))
+        stack.enter_context(replaced(keras.layers.Layer, "trainable", _freezing(failed)))
+        stack.enter_context(replaced(keras.layers.Layer, "add_weight", _adding(failed)))
         return stack.pop_all()
 
 
@@ -148,46 +150,68 @@ def _schedules() -> list[type]:
     return [kind for kind in kinds if "__init__" in vars(kind)]
 
 
-def _making(plain: Callable[..., Any]) -> Callable[..., Any]:
-    def make(self: Any, *args: Any, **kwargs: Any) -> Any:
-        attempt(ignore, _note, _MADE, self, sys._getframe(1))
-        return plain(self, *args, **kwargs)
+def _making(failed: Failed) -> Make:
+    def make(plain: Function) -> Function:
+        def construct(self: Any, *args: Any, **kwargs: Any) -> Any:
+            attempt(failed, _note, _MADE, self, sys._getframe(1))
+            return plain(self, *args, **kwargs)
+
+        return construct
 
     return make
 
 
-def _compiling(plain: Callable[..., Any]) -> Callable[..., Any]:
-    def compile_model(self: Any, *args: Any, **kwargs: Any) -> Any:
-        attempt(ignore, _note, _COMPILED, self, sys._getframe(1))
-        return plain(self, *args, **kwargs)
+def _compiling(failed: Failed) -> Make:
+    def make(plain: Function) -> Function:
+        def compile_model(self: Any, *args: Any, **kwargs: Any) -> Any:
+            attempt(failed, _note, _COMPILED, self, sys._getframe(1))
+            return plain(self, *args, **kwargs)
 
-    return compile_model
+        return compile_model
 
-
-def _freezing(plain: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
-    def freeze(self: Any, value: Any) -> None:
-        # Keras passes the word on to all parts below: the same line is noted for each.
-        attempt(ignore, _FROZEN.pop, self, None)
-        if not value:
-            attempt(ignore, _note, _FROZEN, self, sys._getframe(1))
-        plain(self, value)
-
-    return freeze
+    return make
 
 
-def _adding(plain: Callable[..., Any]) -> Callable[..., Any]:
-    def add_weight(self: Any, *args: Any, **kwargs: Any) -> Any:
-        variable = plain(self, *args, **kwargs)
-        attempt(ignore, _note_weight, self, variable, sys._getframe(1))
-        return variable
+def _freezing(failed: Failed) -> Make:
+    def make(plain: Function) -> Function:
+        def freeze(self: Any, value: Any) -> None:
+            # Keras passes the word on to all parts below: the same line is noted for each.
+            attempt(failed, _note_frozen, self, value, sys._getframe(1))
+            plain(self, value)
 
-    return add_weight
+        return freeze
+
+    return make
+
+
+def _adding(failed: Failed) -> Make:
+    def make(plain: Function) -> Function:
+        def add_weight(self: Any, *args: Any, **kwargs: Any) -> Any:
+            variable = plain(self, *args, **kwargs)
+            attempt(failed, _note_weight, self, variable, sys._getframe(1))
+            return variable
+
+        return add_weight
+
+    return make
+
+
+def _has_notes(thing: Any) -> bool:
+    """A class of the user's may forbid to hash it: nothing can be noted of it then."""
+    return isinstance(thing, Hashable)
+
+
+def _note_frozen(layer: Any, learns: Any, frame: FrameType) -> None:
+    if _has_notes(layer):
+        _FROZEN.pop(layer, None)
+    if not learns:
+        _note(_FROZEN, layer, frame)
 
 
 def _note_weight(layer: Any, variable: Any, frame: FrameType | None) -> None:
     while frame is not None and frame.f_code.co_filename == __file__:
         frame = frame.f_back
-    if frame is None or not _is_users(frame.f_code.co_filename):
+    if frame is None or not _is_users(frame.f_code.co_filename) or not _has_notes(layer):
         return  # a layer of Keras' own asks for what it needs
     for learns, held in ((True, layer._trainable_variables), (False, layer._non_trainable_variables)):
         number = next((n for n, one in enumerate(held) if one is variable), None)
@@ -196,6 +220,8 @@ def _note_weight(layer: Any, variable: Any, frame: FrameType | None) -> None:
 
 
 def _note(notes: Notes, thing: Any, frame: FrameType) -> None:
+    if not _has_notes(thing):
+        return
     # A class may call the constructors of several others: the first is the outermost.
     known = notes is _MADE and thing in notes
     spot = None if known else _users_spot(frame, thing)

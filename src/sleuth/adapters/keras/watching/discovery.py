@@ -11,7 +11,7 @@ from keras.src.optimizers.base_optimizer import BaseOptimizer
 
 from sleuth.adapters.keras import backend
 from sleuth.adapters.keras.patches import Function, replaced
-from sleuth.adapters.keras.user_lines import made_things, noted
+from sleuth.adapters.keras.user_lines import LINE_LOST, made_things, noted
 from sleuth.adapters.listening.discovery import Begin, Discovery
 from sleuth.adapters.listening.patches import attempt
 from sleuth.core.contract.adapter import Attended
@@ -34,7 +34,7 @@ class KerasDiscovery(Discovery):
         attempt(self.give_up, self._open_patches)
 
     def _open_patches(self) -> None:
-        self._patches.enter_context(noted())
+        self._patches.enter_context(noted(self._lose_line))
         self._patches.enter_context(replaced(keras.Model, "make_train_function", self._making))
         if backend.name() == "torch":
             self._patches.enter_context(replaced(BaseOptimizer, "apply", self._applying))
@@ -44,6 +44,9 @@ class KerasDiscovery(Discovery):
         attempt(self.give_up, self._patches.close)
         self._followed.clear()
         self.trouble = self.trouble or (MIXED if self._loops.is_mixed else None)
+
+    def _lose_line(self, error: Exception) -> None:
+        self.remarks = self.remarks or (f"{LINE_LOST}: {type(error).__name__}: {error}",)
 
     @property
     def _listens(self) -> bool:

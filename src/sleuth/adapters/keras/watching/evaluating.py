@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import keras
 
-from sleuth.adapters.keras.patches import contained_context, ignore, replaced
+from sleuth.adapters.keras.patches import contained_context, replaced
 from sleuth.adapters.keras.user_lines import Spot, spot_now
 from sleuth.adapters.keras.watching.modes import ModeHearing
 from sleuth.adapters.listening.patches import attempt, tell
@@ -31,14 +31,14 @@ class Around:
 
 
 @contextmanager
-def around_test_function(model: Any, wrap: Callable[[Function], Function]) -> Iterator[None]:
+def around_test_function(model: Any, wrap: Callable[[Function], Function], failed: Callable[[Exception], None]) -> Iterator[None]:
     mine: list[Around] = []
 
     def making(plain: Function) -> Function:
         def make_test_function(this: Any, *args: Any, **kwargs: Any) -> Any:
             made = plain(this, *args, **kwargs)
             if this is model:
-                attempt(ignore, put_around)
+                attempt(failed, put_around)
             return made
 
         return make_test_function
@@ -79,7 +79,8 @@ class JaxEvaluations:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        with replaced(type(self._model), "test_step", self._tracing), around_test_function(self._model, self._telling):
+        around = around_test_function(self._model, self._telling, self._listener.give_up)
+        with replaced(type(self._model), "test_step", self._tracing), around:
             yield
 
     def _called(self, training: bool) -> None:

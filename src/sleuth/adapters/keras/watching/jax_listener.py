@@ -26,6 +26,7 @@ from sleuth.core.observation import Absent, NotFinite
 
 KEY = "__sleuth__"  # in the logs; nobody but us ever sees it
 SPREAD = "the training is spread over devices: its steps were only counted"
+NOT_HEARD = "what layers and losses put out could not be heard in every step that was looked at"
 
 Extra = tuple[list[Any], Any]  # losses and, where they are asked for, gradients of a step
 
@@ -188,7 +189,8 @@ class JaxListener(KerasListener):
             hearing = Hearing(model)
             with without_warnings():
                 self._passes.run(hearing, compute, given)
-        except Exception:  # a step of the user's own may call the model otherwise
+        except Exception as error:  # a step of the user's own may call the model otherwise
+            self.lose(NOT_HEARD, f"{type(error).__name__}: {error}")
             return None
         return hearing
 

@@ -30,14 +30,16 @@ MOST_GROUPS = 4
 BYTES_A_GROUP = MOST_BYTES // MOST_GROUPS
 # Sums in another order, compiled in another way.
 ROUNDING = 1e-4
+NOT_KEPT = "some batches could not be kept for the experiments at the end"
 TOO_LARGE = "the model is too large to be called once more at the end"
 
 
 class KeptTraining(Recorder):
     """`feed` says where the batch came from that is trained on, or asked about, now."""
 
-    def __init__(self, model: Any, feed: DataFeed, step: Callable[[], int]) -> None:
-        self._model, self._feed, self._step = model, feed, step
+    def __init__(self, model: Any, feed: DataFeed, step: Callable[[], int], lost: Callable[[str, str], None]) -> None:
+        """`lost`: is told what could not be kept, and why."""
+        self._model, self._feed, self._step, self._lost = model, feed, step, lost
         self._start: list[np.ndarray] | None = None
         self._learning: list[bool] = []  # of the model and each of its layers: could it be trained then?
         self._optimiser: Any = None
@@ -87,7 +89,7 @@ class KeptTraining(Recorder):
     @contextmanager
     def listening(self) -> Iterator[None]:
         """To what the model is asked by `evaluate`, which `fit` calls for its validation."""
-        with around_test_function(self._model, self._asking):
+        with around_test_function(self._model, self._asking, self._failed):
             yield
 
     def _asking(self, plain: Callable[..., Any]) -> Callable[..., Any]:
@@ -102,6 +104,7 @@ class KeptTraining(Recorder):
 
     def _failed(self, error: Exception) -> None:
         self._train.close()
+        self._lost(NOT_KEPT, f"{type(error).__name__}: {error}")
 
     def kept(self) -> Kept | None:
         train = self._train.items

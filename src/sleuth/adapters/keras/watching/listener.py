@@ -13,7 +13,7 @@ from sleuth.adapters.keras import backend
 from sleuth.adapters.keras.describing import describe, rate_of, settings
 from sleuth.adapters.keras.model_parts import trainable
 from sleuth.adapters.keras.source_lines import compiled_with
-from sleuth.adapters.keras.user_lines import Spot, noted
+from sleuth.adapters.keras.user_lines import LINE_LOST, Spot, noted
 from sleuth.adapters.keras.watching.data_feeding import DataFeed
 from sleuth.adapters.keras.watching.fit_patches import evaluations, fit_patches
 from sleuth.adapters.keras.watching.kept_training import KeptTraining
@@ -53,7 +53,7 @@ class KerasListener(Listener):
         self.calls = LoopCalls(say, self._now)
         self.feed, self.optimisers, self.handed = DataFeed(), Optimisers(model), HandedVariables(model)
         self._lines = Lines(model, say, self._now)
-        self._kept = KeptTraining(model, self.feed, self._now) if keeps else None
+        self._kept = KeptTraining(model, self.feed, self._now, self.lose) if keeps else None
         memory = MemoryReadings(self._now, lambda: self.feed.passes)
         self._recorders = Recorders([FirstBatches(self._now), self._lines, *([self._kept] if self._kept else []), memory])
         self._mode: Modes | None = None
@@ -70,7 +70,7 @@ class KerasListener(Listener):
     def open(self) -> None:
         self._is_open = True
         self._patches.enter_context(fit_patches(self))
-        self._patches.enter_context(noted())
+        self._patches.enter_context(noted(lambda error: self.lose(LINE_LOST, f"{type(error).__name__}: {error}")))
         if self._kept is not None:
             self._patches.enter_context(self._kept.listening())
         self._patches.enter_context(self.backend_patches())
@@ -139,6 +139,11 @@ class KerasListener(Listener):
         self.alarms.speak_up()
 
     # What the backends use.
+
+    def lose(self, what: str, why: str) -> None:
+        """Something of ours failed that the listening does without: the report says it once."""
+        if not any(remark.startswith(what) for remark in self.remarks):
+            self.remarks.append(f"{what}: {why}")
 
     def begin_step(self, data: Any) -> None:
         """On this batch. Are its calls followed? Only `fit` says when a step begins, and when something else goes on."""

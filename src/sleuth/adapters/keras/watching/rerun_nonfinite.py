@@ -7,9 +7,10 @@ from typing import Any
 import keras
 
 from sleuth.adapters.keras.bench import held_by, open_bench
-from sleuth.core.observation import Observation, Origin
+from sleuth.core.observation import Failure, Observation, Origin
 from sleuth.core.subject import Parts, Subject
 
+LOST = "where the loss became NaN or Inf could not be found out"
 # Larger models are not copied in the middle of a training.
 MOST_BYTES = 32 << 20
 
@@ -17,8 +18,9 @@ MOST_BYTES = 32 << 20
 class NonFiniteRerun:
     """`data` is the batch that a step of `fit` is taken on, while it is; a loop of one's own shows none."""
 
-    def __init__(self, model: Any, say: Callable[[Observation], None]) -> None:
-        self._model, self._say = model, say
+    def __init__(self, model: Any, say: Callable[[Observation], None], lost: Callable[[str, str], None]) -> None:
+        """`lost`: is told what could not be found out, and why."""
+        self._model, self._say, self._lost = model, say, lost
         self.data: Any = None
         self._is_over = False
 
@@ -41,5 +43,9 @@ class NonFiniteRerun:
                 for found in bench.observe(parts, step):
                     if isinstance(found, Origin):
                         self._say(found)
-        except Exception:  # a model may hold what cannot be copied, and a step of the user's own may do what cannot be done here
-            return
+                    elif isinstance(found, Failure):
+                        self._lost(LOST, f"{found.error}: {found.message}")
+        except (
+            Exception
+        ) as error:  # a model may hold what cannot be copied; a step of the user's own, do what cannot be done here
+            self._lost(LOST, f"{type(error).__name__}: {error}")

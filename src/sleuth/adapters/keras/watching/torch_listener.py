@@ -29,6 +29,7 @@ class TorchListener(KerasListener):
         super().__init__(*args, **options)
         self._losses: list[Any] = []
         self._hearing: Hearing | None = None  # of the forward pass and loss of a step that is looked at
+        self.passing: Hearing | None = None  # the same, until the pass is over
         self._pass_patches = ExitStack()
         self._call_patches, self._hears_calls = ExitStack(), False
         self._modes = ModeHearing(self.model, self._called, self.give_up)
@@ -36,7 +37,7 @@ class TorchListener(KerasListener):
         self._before: _Before | None = None  # while a step of this model's is written
         self._compiled = False
         self._used = UsedGradients()
-        self._rerun = NonFiniteRerun(self.model, self._say)
+        self._rerun = NonFiniteRerun(self.model, self._say, self.lose)
 
     @contextmanager
     def backend_patches(self) -> Iterator[None]:
@@ -45,7 +46,7 @@ class TorchListener(KerasListener):
                 self._hear_calls(True)
                 yield
             finally:
-                self._pass_patches.close()
+                self._end_pass()
                 self._hear_calls(False)
 
     def follow_next(self) -> None:
@@ -92,7 +93,11 @@ class TorchListener(KerasListener):
         """Before the model is called."""
         if self._hearing is None and self.looks_now and torch.is_grad_enabled() and not self._compiled:
             self._hearing = Hearing(self.model, listens=self._hears_pass, failed=self.give_up)
-            self._pass_patches.enter_context(self._hearing.listening())
+            self.passing = self._pass_patches.enter_context(self._hearing.listening(to_layers=False))
+
+    def _end_pass(self) -> None:
+        self.passing = None
+        self._pass_patches.close()
 
     def _hears_pass(self) -> bool:
         return self.gave_up is None and torch.is_grad_enabled()
@@ -111,7 +116,7 @@ class TorchListener(KerasListener):
                 self.calls.nothing_left()
             self.calls.backward()
         if self._rerun.is_due(loss):
-            self._pass_patches.close()  # the pass that is heard is over, and another one begins
+            self._end_pass()  # the pass that is heard is over, and another one begins
             self._rerun.run(self.steps)
 
     @contained
@@ -129,7 +134,7 @@ class TorchListener(KerasListener):
             return
         self._latest = optimiser
         if self.follows:
-            self._pass_patches.close()
+            self._end_pass()
             if self.calls.erased and any(gradient is not None and bool(gradient.any()) for gradient in grads):
                 self.calls.given_all_the_same()
             self.optimisers.meet(optimiser)

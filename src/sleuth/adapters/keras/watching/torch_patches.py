@@ -4,7 +4,6 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-import keras
 import torch
 from keras.src.optimizers.base_optimizer import BaseOptimizer
 
@@ -33,13 +32,10 @@ def layer_call(listener: "TorchListener") -> Make:
 
     def make(plain: Function) -> Function:
         def call(layer: Any, *args: Any, **kwargs: Any) -> Any:
-            if layer is not listener.model:
-                return plain(layer, *args, **kwargs)
-            before = keras.layers.Layer.__call__
-            tell(told, "model_begins")
-            after: Function = keras.layers.Layer.__call__
-            # A listener to the pass may have been put above us just now: it hears this call as well.
-            return (plain if after is before else after)(layer, *args, **kwargs)
+            if layer is listener.model:
+                tell(told, "model_begins")
+            hearing = listener.passing
+            return plain(layer, *args, **kwargs) if hearing is None else hearing.carry(plain, layer, args, kwargs)
 
         return call
 

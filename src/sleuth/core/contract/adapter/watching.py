@@ -95,6 +95,7 @@ class Discovering(ABC):
 
     trouble: str | None = None  # why it stopped listening before its end
     missed: int = 0  # trainings that began after enough others
+    remarks: tuple[str, ...] = ()  # what it could not note while it listened
 
     @abstractmethod
     def open(self, *, found_already: bool = False) -> None:
