@@ -7,6 +7,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 L = TypeVar("L", bound="Listener")
+Lost = Callable[[str, Exception], None]  # a listener's `note_lost`
 
 
 class Listener:
@@ -28,6 +29,11 @@ class Listener:
     def give_up(self, error: Exception) -> None:
         """Something of ours failed: the training goes on without us."""
         self.gave_up = self.gave_up or error
+
+    def note_lost(self, what: str, error: Exception) -> None:
+        """An error of ours after which the listening goes on. `what` was lost is said once, however often it happens."""
+        if not any(remark.startswith(f"{what}: ") for remark in self.remarks):
+            self.remarks.append(f"{what}: {type(error).__name__}: {error}")
 
     def speak_up(self) -> None:
         """Does what the user asked for when something goes wrong. The only method that may raise into the user's code."""

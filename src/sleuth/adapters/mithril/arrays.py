@@ -53,5 +53,7 @@ def is_float(array: Any) -> bool:
 def _owner(thing: Any) -> "Adapter | None":
     if isinstance(thing, str | int | float | list | tuple | dict | type | type(None) | np.generic):
         return None
+    if not hasattr(thing, "dtype"):  # the arrays of every backend have one
+        return None
     own = ("mithril", "numpy")
     return next((a for a in adapters.available() if a.name not in own and a.is_array(thing)), None)

@@ -7,6 +7,7 @@ import numpy as np
 
 from sleuth.adapters.common.manual_loop.loss_and_predictions import Judged, predictions
 from sleuth.adapters.common.manual_loop.notes import Inside
+from sleuth.adapters.listening.listener import Lost
 from sleuth.adapters.mithril import arrays
 from sleuth.adapters.mithril.graph import Graph
 from sleuth.adapters.mithril.graph_walk import Walk, walk
@@ -17,7 +18,7 @@ from sleuth.core.errors import Unsupported
 from sleuth.core.observation import Absent, Observation, Precision, Role
 
 
-def look_inside(graph: Graph, wiring: Wiring, given: Mapping[str, Any], step: int) -> Inside:
+def look_inside(graph: Graph, wiring: Wiring, given: Mapping[str, Any], step: int, lost: Lost) -> Inside:
     """The functions of the model are computed once more, one by one: evaluate() hands out no inner values. What they made is
     measured later, where it is NumPy's: arrays that the loop may write into are copied."""
     try:
@@ -26,6 +27,8 @@ def look_inside(graph: Graph, wiring: Wiring, given: Mapping[str, Any], step: in
     except Unsupported as error:
         unseen = Absent(Role.ACTIVATION, str(error))
         return Inside(lambda: [unseen], 0)
+    if done.error is not None:  # not of the user's: evaluate() has just come to its end
+        lost("values inside the model could not be computed", done.error)
     made = [done.values[node.key] for node in done.made]
     if graph.physical.backend.backend_type == "numpy":
         size = sum(array.nbytes for array in made if isinstance(array, np.ndarray))

@@ -77,7 +77,7 @@ class MithrilListener(ManualLoopListener):
         kept = {k: g for k, g in gradients.items() if k in own and arrays.is_array(g)}
         self.notes.gradients = {k: np.array(arrays.values(g)) for k, g in kept.items()}
         self.notes.before = {k: np.array(arrays.values(v)) for k, v in own.items()}
-        self.notes.inside.append(look_inside(self._graph, self._wiring, {**params, **data}, self.steps))
+        self.notes.inside.append(look_inside(self._graph, self._wiring, {**params, **data}, self.steps, self.note_lost))
 
     def _find_loss(self, outputs: Arrays) -> None:
         """A single output of one number is the loss; compiled without shapes the model does not know that of itself."""

@@ -43,7 +43,7 @@ class NumpyListener(ManualLoopListener):
         self._stepped = self._unusual = False
         self._prints: list[float] = []
         self._modes = ModeReader(model)
-        self.weights = Weights(model)
+        self.weights = Weights(model, self.note_lost)
         self.optimisers = Predecessors(optimiser, self.weights)
         self.rate: float | None = None  # as an update was given it
         self.inside: set[FunctionKind] = set()  # functions that are running

@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 
 from sleuth.adapters.common.manual_loop.calling import positional, role_of
+from sleuth.adapters.listening.listener import Lost
 from sleuth.adapters.numpy.forms.functions import ByHand, is_weights
 from sleuth.adapters.numpy.forms.layers import Layers, gradient_of
-from sleuth.adapters.numpy.gradients import by_name
+from sleuth.adapters.numpy.gradients import WrongGradients, by_name
 from sleuth.adapters.numpy.model_parts import Parameters
 from sleuth.adapters.numpy.stepping import held_arrays
+from sleuth.core.errors import Unsupported
 from sleuth.core.runtime.tree import leaves
 
 # So many entries of each array are compared to see whether it changed.
@@ -19,8 +21,8 @@ PRINTED = 64
 
 
 class Weights:
-    def __init__(self, model: Any) -> None:
-        self._model = model
+    def __init__(self, model: Any, lost: Lost) -> None:
+        self._model, self._lost = model, lost
         self.parameters = None if isinstance(model, ByHand) else Parameters(model)
         self._tree: Any = model.params if isinstance(model, ByHand) else None  # those that the loop last used
 
@@ -39,9 +41,14 @@ class Weights:
         """Where they can be told; a backward that keeps them to itself gives none."""
         if isinstance(self._model, Layers):
             return {name: gradient_of(layer, key) for name, layer, key in self._model.held()}
+        if raw is not None and not hasattr(raw, "__iter__"):  # the loss, or the like
+            return {}
         try:
             return by_name(raw, self.parameters or Parameters(self._model), self._model)
-        except Exception:
+        except (Unsupported, WrongGradients):
+            return {}
+        except Exception as error:
+            self._lost("the gradients of a backward could not be read", error)
             return {}
 
     def shared_with(self, optimiser: Any) -> tuple[int, int]:

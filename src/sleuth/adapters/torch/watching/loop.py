@@ -45,6 +45,9 @@ class Loop(Protocol):
 
     def give_up(self, error: Exception) -> None: ...
 
+    def note_lost(self, what: str, error: Exception) -> None:
+        """An error of ours after which the listening goes on: the report says it."""
+
     def recent_steps(self) -> list[dict[str, Any]]: ...
 
     def lines(self) -> dict[str, Location | None]: ...

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from sleuth.adapters.listening.listener import Lost
 from sleuth.adapters.torch.compat import PRIVATE
 from sleuth.adapters.torch.watching.origin import tensor_sources
 from sleuth.adapters.torch.watching.origin.lines import Line
@@ -25,8 +26,8 @@ RECORDING: set[TapeRecorder] = set()
 class Learner:
     """`open` while it hears; `due` is the next step to hear. Both are for whoever would rather not call."""
 
-    def __init__(self, model: nn.Module) -> None:
-        self._model = model
+    def __init__(self, model: nn.Module, lost: Lost) -> None:
+        self._model, self._lost = model, lost
         self._recorder: TapeRecorder | None = None
         self.open = False
         self.due = 0
@@ -38,7 +39,7 @@ class Learner:
             if not self._recorder.outputs:
                 self._recorder.start_over()
         elif step >= self.due and not _compiles():
-            recorder = TapeRecorder(lines=step <= LAST_LINES)
+            recorder = TapeRecorder(self._lost, lines=step <= LAST_LINES)
             if push(recorder):
                 self._recorder, self.open = recorder, True
                 RECORDING.add(recorder)

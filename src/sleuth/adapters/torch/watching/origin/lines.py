@@ -47,18 +47,15 @@ class Lines:
         self._found: dict[int, Line] = {}
 
     def note(self, output: Any) -> None:
-        """Whatever goes wrong, the user's code goes on."""
-        try:
-            tensor = output[0] if isinstance(output, tuple) and output else output
-            node = tensor.grad_fn if isinstance(tensor, torch.Tensor) else None
-            if node is not None:
-                line = _line(sys._getframe(2))
-                if line is not None:
-                    if len(self._found) >= MOST_NODES:
-                        del self._found[next(iter(self._found))]
-                    self._found[node._sequence_nr()] = line
-        except Exception:
-            return
+        """Called by whoever the user's code called."""
+        tensor = output[0] if isinstance(output, tuple) and output else output
+        node = tensor.grad_fn if isinstance(tensor, torch.Tensor) else None
+        if node is not None:
+            line = _line(sys._getframe(2))
+            if line is not None:
+                if len(self._found) >= MOST_NODES:
+                    del self._found[next(iter(self._found))]
+                self._found[node._sequence_nr()] = line
 
     def find(self, number: int) -> Line | None:
         return self._found.get(number)

@@ -1,7 +1,7 @@
 """What the user's loop computes between the model and the backward, as calls that can be made again with other values."""
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any, NamedTuple
@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.overrides import TorchFunctionMode
 
+from sleuth.adapters.listening.listener import Lost
 from sleuth.adapters.torch.pass_listener import is_tensor, name_of
 from sleuth.adapters.torch.watching import patches
 from sleuth.adapters.torch.watching.call_places import calling_frame, users_line
@@ -73,9 +74,10 @@ class Tape:
 class TapeRecorder(TorchFunctionMode):
     """Stands between the user's code and torch for a few steps; hands everything on as it is."""
 
-    def __init__(self, lines: bool = False) -> None:
+    def __init__(self, lost: Lost, lines: bool = False) -> None:
         """`lines`: of the operations inside the model too."""
         super().__init__()
+        self._lost = lost
         self.paused = False
         self.full = False  # given up: it became too long, or something went wrong
         self.calls: list[Recorded] = []
@@ -86,16 +88,22 @@ class TapeRecorder(TorchFunctionMode):
         self._storages: dict[int, set[int]] = {}
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        with suppress(Exception):
-            func = _unwatched(func)
-        output = func(*args, **(kwargs or {}))
         try:
-            if self.lines is not None:
+            func = _unwatched(func)
+        except Exception as error:
+            self._lost("an operation on the way to the loss may have been heard twice", error)
+        output = func(*args, **(kwargs or {}))
+        if self.lines is not None:
+            try:
                 self.lines.note(output)
-            if not (self.paused or self.full):
+            except Exception as error:
+                self._lost("the line behind an operation could not be told", error)
+        if not (self.paused or self.full):
+            try:
                 self._note(func, args, kwargs or {}, output)
-        except Exception:  # the user's code goes on
-            self.calls, self.lines, self.full = [], None, True
+            except Exception as error:
+                self._lost("how a loss is computed could not be heard", error)
+                self.calls, self.lines, self.full = [], None, True
         return output
 
     def returned(self, call: int, output: Any) -> None:

@@ -38,7 +38,7 @@ class Scenes(LoopRecorder):
         self._memory = Memory()  # since the last backward
         self._latest = NOTHING  # of the last backward
         self._went: ReferenceType[torch.Tensor] | None = None  # backward, the last time
-        self._learner = Learner(loop.model)
+        self._learner = Learner(loop.model, loop.note_lost)
         several = isinstance(loop.model, Several)
         self._parts = {id(part): name for name, part in loop.model.named_children()} if several else {}
         self._bad: tuple[Memory, float, Born | None] | None = None  # a loss that is not finite, met in this step
@@ -168,7 +168,7 @@ class Scenes(LoopRecorder):
     def close(self) -> None:
         self._assertions.stop()
         self._learner.stop()
-        self._learner = Learner(torch.nn.Module())  # the model may be collected, and what was learned of it
+        self._learner = Learner(torch.nn.Module(), self.loop.note_lost)  # the model may be collected, and what was learned of it
         self._memory, self._latest, self._bad = Memory(), NOTHING, None
         self._indices.close()
         self._wires.clear()
