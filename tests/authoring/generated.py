@@ -42,7 +42,7 @@ def write_rows(name: str, outcomes: Iterable[Outcome]) -> None:
 
 
 def _with_rows(outcomes: Iterable[Outcome]) -> list[Outcome]:
-    return [outcome for outcome in outcomes if outcome.run.kind == "sick" and not outcome.elsewhere and not outcome.error]
+    return [o for o in outcomes if o.run.kind == "sick" and not (o.elsewhere or o.error or o.raised)]
 
 
 def write_search() -> str:

@@ -31,7 +31,8 @@ def new_check(name: str, stage: Stage) -> None:
     print(f"  ./dev check {place.name}")
     print(f"To read first: src/sleuth/checks/{stage.value}/{GOOD_ONES[stage]}.py and its case of the same name.")
     print(
-        "What can be read: src/sleuth/core/observation (seen in a training), src/sleuth/core/trial (measured by an experiment)."
+        "What can be read: src/sleuth/core/observation (seen in a training), src/sleuth/core/trial (measured by an experiment); "
+        "src/sleuth/core/reading helps with curves, the flow between operations, and losses."
     )
     for other in neighbours:
         print(f"Is it another illness than {other.name} ({other.code})? {other.title}.")

@@ -15,6 +15,9 @@ from sleuth.testing import CannotBuild, Case, Elsewhere, Kit, Loop, Training
 
 LIVE_STEPS = 300  # as tests/test_zoo.py
 
+# The finding about a check that raised.
+FAILED = "sleuth-failed"
+
 
 @dataclass(frozen=True)
 class Run:
@@ -42,6 +45,7 @@ class Outcome:
     symptoms: tuple[str, ...] = ()  # of the first culprit
     row: str = ""  # of a golden table
     summary: str = ""  # of the check, where it speaks
+    raised: str = ""  # by the check itself
     not_examined: str = ""  # why it did not look
     share: tuple[int, int] | None = None  # zoo: checks examined, of those that could be
 
@@ -70,7 +74,9 @@ def outcomes(runs: Sequence[Run], check: str, tell: Callable[[str], None]) -> It
     began = told = time.monotonic()
     workers = min(int(os.environ.get("SLEUTH_TEST_WORKERS", "2")), len(runs))
     # A fresh interpreter each: frameworks with threads of their own do not survive a fork.
-    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
+    # Loaders inside them start their workers as they do in the tests.
+    usual, spawn = multiprocessing.get_start_method(), multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, mp_context=spawn, initializer=_start_others_by, initargs=(usual,)) as pool:
         waiting = [pool.submit(outcome_of, run, check) for run in runs]
         for done, future in enumerate(as_completed(waiting), 1):
             outcome = future.result()
@@ -78,6 +84,10 @@ def outcomes(runs: Sequence[Run], check: str, tell: Callable[[str], None]) -> It
                 told = time.monotonic()
                 tell(f"  {done} of {len(runs)}, {told - began:.0f} s; last: {outcome.run} ({outcome.seconds:.1f} s)")
             yield outcome
+
+
+def _start_others_by(method: str) -> None:
+    multiprocessing.set_start_method(method, force=True)
 
 
 def _report(run: Run) -> tuple[Report, tuple[int, int] | None]:
@@ -110,6 +120,7 @@ def _told(run: Run, report: Report, check: str, seconds: float, share: tuple[int
         symptoms=tuple(s.name for s in report.culprits[0].symptoms) if report.culprits else (),
         row=found_in(report) if report.culprits else "",
         summary=finding.summary if finding else "",
+        raised=next((f.summary for f in report.findings if f.name == FAILED and f.where == check), ""),
         not_examined=report.not_examined.get(check, ""),
         share=share,
     )

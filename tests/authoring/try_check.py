@@ -30,7 +30,7 @@ def try_check(name: str, kits: Sequence[str] | None, *, everywhere: bool = True,
     if not update_golden:
         faults += generated.changed_rows(place.name, own)
     if faults:
-        section("Not right yet; nothing was written", faults)
+        section("Not right yet; nothing new was written", faults)
         return False
     others = (
         _tried("\n3  All other trainings: cases, zoo, look-alikes …", all_others(place.name), place.name) if everywhere else []
@@ -38,8 +38,9 @@ def try_check(name: str, kits: Sequence[str] | None, *, everywhere: bool = True,
     faults = list(verdicts.other_faults(place.name, others))
     golden = golden_tables.rows(OTHERS_IN)
     speaks = list(verdicts.sick_others(place.name, others, golden))
+    section("Not from your check: these trainings break by themselves", verdicts.broken_others(others))
     if faults:
-        section("Not right yet; nothing was written", faults)
+        section("Not right yet; nothing new was written", faults)
         section("Other sick cases in which it speaks", speaks)
         return False
     faults = _write(place, own) + list(advice_missing(check_of(place)))
@@ -52,7 +53,13 @@ def try_check(name: str, kits: Sequence[str] | None, *, everywhere: bool = True,
     section("Edges that `explains` may lack", verdicts.beside(place.name, own))
     section("To do by hand", by_hand(check_of(place)))
     section("Still missing: tests fail without it", faults)
-    state = "not ready" if faults else "ready" if whole else "ready as far as it was tried (not with --kits or --own-only),"
+    state = (
+        "not ready"
+        if faults
+        else "ready"
+        if whole
+        else "ready as far as it was tried (--kits and --own-only leave trainings out),"
+    )
     say(f"\n{place.name}: {state} after {time.monotonic() - began:.0f} s. Before you commit: ./dev lint, ./dev test")
     return not faults
 

@@ -13,8 +13,8 @@ def own_faults(name: str, outcomes: Sequence[Outcome]) -> Iterator[str]:
     if all(outcome.cannot_build for outcome in outcomes):
         yield f"no kit can build the case: {outcomes[0].cannot_build}"
     for outcome in outcomes:
-        if outcome.error:
-            yield f"{outcome.run}: {outcome.error}"
+        if outcome.error or outcome.raised:
+            yield f"{outcome.run}: {outcome.error or outcome.raised}"
         elif not outcome.cannot_build and (
             fault := (_sick_fault if outcome.run.kind == "sick" else _healthy_fault)(name, outcome)
         ):
@@ -40,10 +40,10 @@ def _healthy_fault(name: str, outcome: Outcome) -> str:
 
 
 def other_faults(name: str, outcomes: Iterable[Outcome]) -> Iterator[str]:
-    """Healthy trainings that the check accuses, or that broke; models of the zoo that too few checks can look at."""
+    """Healthy trainings that the check accuses, or in which it raises; models of the zoo that too few checks can look at."""
     for outcome in outcomes:
-        if outcome.error:
-            yield f"{outcome.run} cannot be run: {outcome.error}"
+        if outcome.raised:
+            yield f"{outcome.run}: {outcome.raised}"
         elif outcome.run.kind != "sick" and name in outcome.findings:
             yield f"{outcome.run} is well and is accused: {outcome.summary}"
         elif outcome.share and outcome.share[0] < LEAST * outcome.share[1] and outcome.not_examined:
@@ -51,6 +51,11 @@ def other_faults(name: str, outcomes: Iterable[Outcome]) -> Iterator[str]:
                 f"{outcome.run}: {outcome.share[0]} of {outcome.share[1]} checks were examined, and {name} was not "
                 f"({outcome.not_examined}): say in tests/feeding.py what it needs, if this model lacks that"
             )
+
+
+def broken_others(outcomes: Iterable[Outcome]) -> Iterator[str]:
+    """Trainings that broke by themselves: nothing that a check could do."""
+    return (f"{outcome.run}: {outcome.error}" for outcome in outcomes if outcome.error)
 
 
 def sick_others(name: str, outcomes: Iterable[Outcome], golden: Mapping[str, str]) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from pathlib import PurePath
 
 from sleuth.core.check import Check, Evidence, NotExamined, Readable
 from sleuth.core.finding import Finding
@@ -170,6 +171,14 @@ def _findings(check: Check, evidence: list[Evidence]) -> list[Finding]:
     return sorted(findings, key=lambda f: f.severity.rank)[:1]
 
 
+def _place(error: Exception) -> str:
+    """The line of ours that raised."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return "" if trace is None else f" ({PurePath(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno})"
+
+
 def _own_failure(check: Check, error: Exception) -> Finding:
     return Finding(
         code="S001",
@@ -178,7 +187,7 @@ def _own_failure(check: Check, error: Exception) -> Finding:
         severity=Severity.HINT,
         confidence=Confidence.CERTAIN,
         title="A check of sleuth itself failed",
-        summary=f"{check.name} raised {type(error).__name__}: {error}",
+        summary=f"{check.name} raised {type(error).__name__}: {error}{_place(error)}",
         why="This is a fault of sleuth, not of your model; the check is left out.",
         fix="Report it with this line; until then, ignore the check in [tool.sleuth].",
         where=check.name,
