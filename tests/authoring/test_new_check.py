@@ -20,7 +20,7 @@ from tests.authoring.verdicts import beside, other_faults, own_faults, sick_othe
 from tests.kits.torch_kit import TorchKit
 
 NAME = "purple-hats"
-PARTS = ("src", "tests", "docs", "benchmarks", "pyproject.toml", "CHANGELOG.md", "LICENSE")
+PARTS = ("src", "tests", "docs", "benchmarks", "pyproject.toml", "CHANGELOG.md", "LICENSE", "requirements")
 
 
 @pytest.mark.parametrize(
