@@ -67,7 +67,7 @@ def put_back(*actions: Callable[[], None]) -> None:
 
 def carries_call(function: F) -> F:
     """Marks a function through which the user's own call passes. Like a patch it cannot keep an error that comes before that
-    call: it does nothing else than `tell`, `attempt` and the call."""
+    call: beside its own bookkeeping it does nothing else than `tell`, `attempt` and the call."""
     CARRIERS.add(function.__code__)
     return function
 
