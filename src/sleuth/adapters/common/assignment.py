@@ -1,10 +1,18 @@
-"""Where a class of the user's fills an attribute."""
+"""Where the user wrote a class, and where it fills an attribute."""
 
 import inspect
 import re
 
 from sleuth.core.location import Location, locate
 from sleuth.core.runtime.place import is_users
+
+
+def class_line(kind: type) -> Location | None:
+    try:
+        file, (_, line) = inspect.getsourcefile(kind) or "", inspect.getsourcelines(kind)
+    except (OSError, TypeError):
+        return None
+    return locate(file, line) if file and is_users(file) else None
 
 
 def assignment(kind: type, attribute: str) -> Location | None:
