@@ -8,7 +8,7 @@ nothing, and is left alone.
 import sys
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any
 
@@ -39,6 +39,7 @@ KEPT_VALUES = 256
 # `p - lr * p.grad` makes a new tensor.
 MOVES = ("sub", "add", "subtract", "rsub", "__sub__", "__add__", "__rsub__", "__radd__", "lerp", "addcmul", "addcdiv")
 NO_WRITES = ("requires_grad_", "detach_", "retain_grad_")
+IN_PLACE = ("__iadd__", "__isub__", "__imul__", "__itruediv__", "__setitem__")
 
 
 class ByHand(Optimizer):
@@ -77,7 +78,7 @@ class Witness(TorchFunctionMode):
         tensors = [a for a in args if isinstance(a, torch.Tensor)]
         if not self._known or not tensors or (tensors[0].data_ptr() not in self._known and name not in MOVES):
             return
-        if (name.endswith("_") and not name.endswith("__") and name not in NO_WRITES) or _sets_data(func):
+        if _writes(func, name):
             self.written.setdefault(self._known[tensors[0].data_ptr()], users_line(_frame()))
         elif name in MOVES and isinstance(result, torch.Tensor) and not result.requires_grad:
             for tensor in tensors:
@@ -116,9 +117,7 @@ class Learning:
     def after_backward(self) -> bool:
         """Is somebody listening for what comes now?"""
         tensors = [t for ref in self._leaves.values() if (t := ref()) is not None and t.grad is not None][:MOST_LEAVES]
-        modes = torch.overrides._get_current_function_mode_stack()
-        # Whoever has put a mode of their own there takes off what is on top.
-        if self._backwards < 2 or not tensors or not all(isinstance(mode, DeviceContext) for mode in modes):
+        if self._backwards < 2 or not tensors or not free_of_other_modes():
             return False
         self._values = {id(t): _sample(t) for t in tensors}
         self._witness, self._thread = Witness(tensors), threading.get_ident()
@@ -168,13 +167,16 @@ class Learning:
 
 
 class ManualSteps(TorchEvents):
-    """Tells whoever watches of the steps: one begins when a backward ends, and is over when the loop goes on."""
+    """Tells whoever watches of the steps: one begins at the first write to a weight after a backward, so that what is done to the
+    gradients before (clipping) comes before it, and is over when the loop goes on."""
 
     def __init__(self, optimiser: ByHand, model: nn.Module, discovery: Discovery) -> None:
         self.optimiser, self._discovery = optimiser, discovery
-        self._parameter = optimiser.param_groups[0]["params"][0]
+        self._parameters: list[torch.Tensor] = optimiser.param_groups[0]["params"]
         self._mark: tuple[int, int] | None = None
         self._is_stepping = False
+        self._first_write: FirstWrite | None = None
+        self._unseen = False  # writes go another way than through torch's functions
         # Before the watcher's own: a step is over when the model is called.
         parts = list(model.children()) if isinstance(model, Several) else [model]
         self._roots = [Root(part, self) for part in parts]
@@ -184,38 +186,100 @@ class ManualSteps(TorchEvents):
         patches.join(self)
 
     def close(self) -> None:
+        self._wait_no_longer()
         self._end_step()
         patches.leave(self)
         while self._roots:
             self._roots.pop().leave()
 
     def give_up(self, error: Exception) -> None:
+        self._wait_no_longer()
         self._discovery.give_up(error)
 
     def hear_forward(self, args: Any, kwargs: Any) -> None:
         self.go_on()
 
     def hear_backward(self, loss: torch.Tensor, options: Any) -> None:
+        self._wait_no_longer()
         self._mark = self._gradient()
 
     def hear_backward_end(self, loss: torch.Tensor) -> None:
-        if self._gradient() != self._mark:  # else it was the backward of another model
-            self._is_stepping = True
-            tell(list(patches.LISTENERS), "hear_step", self.optimiser, None)
+        if self._gradient() == self._mark:  # it was the backward of another model
+            return
+        if self._unseen or not free_of_other_modes():
+            self._begin_step()
+        else:
+            self._first_write = FirstWrite(self._parameters, self._begin_step)
+            self._first_write.__enter__()
 
     def go_on(self) -> None:
+        waited = self._wait_no_longer()
         if self._is_stepping:
             self._end_step()
             self._discovery.leave_when_enough()
+        else:
+            self._unseen |= waited
+
+    def _wait_no_longer(self) -> bool:
+        """Was a write waited for?"""
+        waiting, self._first_write = self._first_write, None
+        if waiting is None:
+            return False
+        waiting.leave()
+        return True
 
     def _gradient(self) -> tuple[int, int] | None:
-        gradient = self._parameter.grad
+        gradient = self._parameters[0].grad
         return None if gradient is None else (id(gradient), gradient._version)
+
+    def _begin_step(self) -> None:
+        self._is_stepping = True
+        tell(list(patches.LISTENERS), "hear_step", self.optimiser, None)
 
     def _end_step(self) -> None:
         if self._is_stepping:
             self._is_stepping = False
             tell(list(patches.LISTENERS), "hear_step_end", self.optimiser)
+
+
+class FirstWrite(TorchFunctionMode):
+    """Calls `begin` right before the user's code writes to one of these tensors, or makes a new one of it as a step would."""
+
+    def __init__(self, tensors: Sequence[torch.Tensor], begin: Callable[[], None]) -> None:
+        self._known = {t.data_ptr() for t in tensors[:MOST_LEAVES]}
+        self._begin: Callable[[], None] | None = begin
+        self._thread = threading.get_ident()
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if self._begin is not None:
+            try:
+                if self._is_write(func, args, kwargs or {}):
+                    begin, self._begin = self._begin, None
+                    begin()
+            except Exception:  # the user's code goes on
+                self._begin = None
+        return func(*args, **(kwargs or {}))
+
+    def _is_write(self, func: Any, args: Any, kwargs: Any) -> bool:
+        name = getattr(func, "__name__", "")
+        if _writes(func, name):
+            first = args[0] if args else None
+            targets = first if isinstance(first, list | tuple) else (first,)
+        elif name in MOVES and not torch.is_grad_enabled():
+            targets = args
+        else:
+            targets = (kwargs.get("out"),)
+        return any(isinstance(t, torch.Tensor) and t.data_ptr() in self._known for t in targets)
+
+    def leave(self) -> None:
+        self._begin = None
+        if threading.get_ident() == self._thread and torch.overrides._get_current_function_mode() is self:
+            self.__exit__(None, None, None)
+
+
+def free_of_other_modes() -> bool:
+    """Whoever has put a mode of their own there takes off what is on top."""
+    return all(isinstance(mode, DeviceContext) for mode in torch.overrides._get_current_function_mode_stack())
 
 
 def leaves_of(loss: torch.Tensor) -> dict[int, torch.Tensor]:
@@ -242,6 +306,11 @@ def _sample(tensor: torch.Tensor) -> torch.Tensor:
 def _is(values: torch.Tensor, tensor: torch.Tensor) -> bool:
     now = _sample(tensor)
     return now.shape == values.shape and torch.equal(now, values)
+
+
+def _writes(func: Any, name: str) -> bool:
+    in_place = name.endswith("_") and not name.endswith("__") and name not in NO_WRITES
+    return in_place or name in IN_PLACE or _sets_data(func)
 
 
 def _sets_data(func: Any) -> bool:
