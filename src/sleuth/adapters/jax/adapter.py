@@ -1,10 +1,7 @@
 """The JAX adapter: each capability is filled in by the module of that name."""
 
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable
 from typing import Any
-
-import numpy as np
 
 from sleuth.adapters.jax import arrays, connection, describing, flow, state
 from sleuth.adapters.jax.bench import JaxBench, open_bench
@@ -20,24 +17,19 @@ from sleuth.adapters.jax.watching.step_wrapping import listened
 from sleuth.adapters.jax.watching.watching import JaxWatching
 from sleuth.core.contract.adapter import (
     Adapter,
-    Attended,
     Bench,
     Describes,
-    Discovered,
-    Discovering,
     Discovers,
     Explains,
     Steps,
     Substitutes,
     Traces,
     Watches,
-    Watching,
     WrapsSteps,
 )
-from sleuth.core.contract.guard import Guard
 from sleuth.core.errors import Unsupported
-from sleuth.core.observation import Architecture, Observation, Origin, Settings
-from sleuth.core.subject import Parts, Subject
+from sleuth.core.observation import Observation, Origin
+from sleuth.core.subject import Parts
 from sleuth.core.trial import Connection, Flow
 
 
@@ -61,38 +53,23 @@ class JaxAdapter(
     def claims(self, thing: Any) -> bool:
         return not isinstance(thing, type) and claimed(thing)
 
-    def is_array(self, thing: Any) -> bool:
-        return arrays.is_array(thing)
-
-    def values(self, array: Any) -> np.ndarray:
-        return arrays.to_numpy(array)
-
-    def like(self, values: np.ndarray, array: Any) -> Any:
-        return arrays.like(values, array)
+    is_array = staticmethod(arrays.is_array)
+    values = staticmethod(arrays.to_numpy)
+    like = staticmethod(arrays.like)
 
     def dtype(self, array: Any) -> str:
         return str(array.dtype)
 
-    def device(self, array: Any) -> str:
-        return arrays.device(array)
-
-    def measure(self, arrays_: Sequence[Any]) -> np.ndarray:
-        return arrays.measure(arrays_)
+    device = staticmethod(arrays.device)
+    measure = staticmethod(arrays.measure)
 
     def batches(self, source: Any, batch_size: int) -> Iterable[Any] | None:
         return None
 
-    def preserve(self, subject: Subject) -> AbstractContextManager[None]:
-        return state.preserved(subject)
-
-    def architecture(self, subject: Subject) -> Architecture:
-        return describing.describe(subject)
-
-    def settings(self, subject: Subject) -> Settings:
-        return describing.settings(subject)
-
-    def bench(self, subject: Subject) -> AbstractContextManager[Bench]:
-        return open_bench(subject)
+    preserve = staticmethod(state.preserved)
+    architecture = staticmethod(describing.describe)
+    settings = staticmethod(describing.settings)
+    bench = staticmethod(open_bench)
 
     def connection(self, bench: Bench, batch: Parts) -> Connection:
         own = _own(bench)
@@ -107,26 +84,13 @@ class JaxAdapter(
     def loss_with(self, bench: Bench, batch: Parts, change: Callable[[Any], Any]) -> float:
         return _own(bench).loss_with(batch, change)
 
-    def watch(
-        self,
-        model: Any,
-        optimisers: Sequence[Any],
-        *,
-        every: int | None,
-        overhead: float,
-        guard: Guard | None = None,
-        keeps: bool = False,
-    ) -> Watching:
-        return JaxWatching(model, optimisers, every=every, overhead=overhead, guard=guard, keeps=keeps)
-
-    def discover(self, begin: Callable[[Discovered], Attended], *, steps: int | None = None) -> Discovering:
-        return JaxDiscovery(begin, steps)
+    watch = staticmethod(JaxWatching)
+    discover = staticmethod(JaxDiscovery)
 
     def explain(self, error: BaseException) -> list[Observation]:
         return crash(error, 0)
 
-    def listened(self, step: Callable[..., Any]) -> Callable[..., Any]:
-        return listened(step)
+    listened = staticmethod(listened)
 
 
 def _own(bench: Bench) -> JaxBench:

@@ -58,10 +58,10 @@ def values(array: Any) -> np.ndarray:
     return found if found.dtype.kind in "biufcSUOM" else found.astype(np.float32)  # bfloat16 and the like
 
 
-def like(given: np.ndarray, array: Any) -> Any:
+def like(values: np.ndarray, array: Any) -> Any:
     if isinstance(array, np.ndarray):
-        return np.asarray(given).astype(array.dtype)
-    made = keras.ops.convert_to_tensor(np.ascontiguousarray(given), dtype=dtype(array))
+        return np.asarray(values).astype(array.dtype)
+    made = keras.ops.convert_to_tensor(np.ascontiguousarray(values), dtype=dtype(array))
     return made.to(array.device) if hasattr(array, "detach") else made
 
 

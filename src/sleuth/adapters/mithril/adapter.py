@@ -4,8 +4,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-import numpy as np
-
 from sleuth.adapters.mithril import arrays, describing, tracing
 from sleuth.adapters.mithril.bench import MithrilBench, open_bench
 from sleuth.adapters.mithril.given_model import Given, is_model, resolve
@@ -24,26 +22,13 @@ from sleuth.core.trial import Connection, Flow
 class MithrilAdapter(MithrilInspects, MithrilLayerValues, Adapter, Describes, Steps, Substitutes, Traces, Watches):
     name = "mithril"
 
-    def claims(self, thing: Any) -> bool:
-        return is_model(thing)
-
-    def is_array(self, thing: Any) -> bool:
-        return arrays.is_array(thing)
-
-    def values(self, array: Any) -> np.ndarray:
-        return arrays.values(array)
-
-    def like(self, values: np.ndarray, array: Any) -> Any:
-        return arrays.like(values, array)
-
-    def dtype(self, array: Any) -> str:
-        return arrays.dtype(array)
-
-    def device(self, array: Any) -> str:
-        return arrays.device(array)
-
-    def measure(self, arrays_: Sequence[Any]) -> np.ndarray:
-        return arrays.measure(arrays_)
+    claims = staticmethod(is_model)
+    is_array = staticmethod(arrays.is_array)
+    values = staticmethod(arrays.values)
+    like = staticmethod(arrays.like)
+    dtype = staticmethod(arrays.dtype)
+    device = staticmethod(arrays.device)
+    measure = staticmethod(arrays.measure)
 
     def batches(self, source: Any, batch_size: int) -> Iterable[Any] | None:
         return None

@@ -24,9 +24,9 @@ def values(array: Any) -> np.ndarray:
     return np.asarray(array) if owner is None else owner.values(array)
 
 
-def like(given: np.ndarray, array: Any) -> Any:
+def like(values: np.ndarray, array: Any) -> Any:
     owner = None if isinstance(array, np.ndarray | np.generic) else _owner(array)
-    return np.asarray(given).astype(array.dtype) if owner is None else owner.like(given, array)
+    return np.asarray(values).astype(array.dtype) if owner is None else owner.like(values, array)
 
 
 def dtype(array: Any) -> str:

@@ -1,7 +1,6 @@
 """The MLX adapter: each capability is filled in by the module of that name."""
 
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import mlx.core as mx
@@ -19,22 +18,17 @@ from sleuth.adapters.mlx.watching.discovery import MlxDiscovery
 from sleuth.adapters.mlx.watching.watching import MlxWatching
 from sleuth.core.contract.adapter import (
     Adapter,
-    Attended,
     Bench,
     Describes,
-    Discovered,
-    Discovering,
     Discovers,
     Explains,
     Steps,
     Substitutes,
     Traces,
     Watches,
-    Watching,
 )
-from sleuth.core.contract.guard import Guard
-from sleuth.core.observation import Architecture, Observation, Origin, Settings
-from sleuth.core.subject import Parts, Subject
+from sleuth.core.observation import Observation, Origin
+from sleuth.core.subject import Parts
 from sleuth.core.trial import Connection, Flow
 
 
@@ -57,38 +51,23 @@ class MlxAdapter(
     def claims(self, thing: Any) -> bool:
         return isinstance(thing, nn.Module)
 
-    def is_array(self, thing: Any) -> bool:
-        return arrays.is_any_array(thing)
-
-    def values(self, array: Any) -> np.ndarray:
-        return arrays.values(array)
-
-    def like(self, values: np.ndarray, array: Any) -> Any:
-        return arrays.like(values, array)
-
-    def dtype(self, array: Any) -> str:
-        return arrays.dtype_name(array)
+    is_array = staticmethod(arrays.is_any_array)
+    values = staticmethod(arrays.values)
+    like = staticmethod(arrays.like)
+    dtype = staticmethod(arrays.dtype_name)
 
     def device(self, array: Any) -> str:
         return "cpu" if isinstance(array, np.ndarray) else str(mx.default_device().type).removeprefix("DeviceType.")
 
-    def measure(self, arrays_: Sequence[Any]) -> np.ndarray:
-        return arrays.measure(arrays_)
+    measure = staticmethod(arrays.measure)
 
     def batches(self, source: Any, batch_size: int) -> Iterable[Any] | None:
         return None
 
-    def preserve(self, subject: Subject) -> AbstractContextManager[None]:
-        return state.preserved(subject)
-
-    def architecture(self, subject: Subject) -> Architecture:
-        return describing.describe(subject)
-
-    def settings(self, subject: Subject) -> Settings:
-        return describing.settings(subject)
-
-    def bench(self, subject: Subject) -> AbstractContextManager[Bench]:
-        return open_bench(subject)
+    preserve = staticmethod(state.preserved)
+    architecture = staticmethod(describing.describe)
+    settings = staticmethod(describing.settings)
+    bench = staticmethod(open_bench)
 
     def loss_with(self, bench: Bench, batch: Parts, change: Callable[[Any], Any]) -> float:
         return own_bench(bench).loss_with(batch, change)
@@ -102,20 +81,8 @@ class MlxAdapter(
     def origin(self, bench: Bench, batch: Parts) -> Origin | None:
         return tracing.origin(own_bench(bench), batch)
 
-    def watch(
-        self,
-        model: Any,
-        optimisers: Sequence[Any],
-        *,
-        every: int | None,
-        overhead: float,
-        guard: Guard | None = None,
-        keeps: bool = False,
-    ) -> Watching:
-        return MlxWatching(model, optimisers, every=every, overhead=overhead, guard=guard, keeps=keeps)
-
-    def discover(self, begin: Callable[[Discovered], Attended], *, steps: int | None = None) -> Discovering:
-        return MlxDiscovery(begin, steps)
+    watch = staticmethod(MlxWatching)
+    discover = staticmethod(MlxDiscovery)
 
     def explain(self, error: BaseException) -> list[Observation]:
         return crash(error, None)

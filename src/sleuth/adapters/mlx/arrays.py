@@ -29,10 +29,10 @@ def values(array: Any) -> np.ndarray:
     return np.array(array.astype(mx.float32) if array.dtype == mx.bfloat16 else array)
 
 
-def like(given: np.ndarray, array: Any) -> Any:
+def like(values: np.ndarray, array: Any) -> Any:
     if isinstance(array, np.ndarray):
-        return np.asarray(given).astype(array.dtype)
-    return converted(given, array.dtype)
+        return np.asarray(values).astype(array.dtype)
+    return converted(values, array.dtype)
 
 
 def converted(given: np.ndarray, dtype: Any) -> mx.array:

@@ -1,13 +1,13 @@
 """The PyTorch adapter: each capability is filled in by the module of that name."""
 
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
 
-from sleuth.adapters.torch import architecture, cuts, data_sources, flow, loader_workers, measuring, replay, state
+from sleuth.adapters.torch import cuts, data_sources, flow, loader_workers, measuring, replay, state
+from sleuth.adapters.torch.architecture import describe, settings
 from sleuth.adapters.torch.arrays import to_numpy
 from sleuth.adapters.torch.bench import TorchBench, open_bench
 from sleuth.adapters.torch.checkpoint_state import TorchCheckpointState
@@ -20,29 +20,21 @@ from sleuth.adapters.torch.watching.discovery import Discovery
 from sleuth.adapters.torch.watching.watching import TorchWatching
 from sleuth.core.contract.adapter import (
     Adapter,
-    Attended,
     Bench,
-    Crew,
     Describes,
-    Discovered,
-    Discovering,
     Discovers,
     Employs,
     Explains,
     Orders,
     Replays,
-    Rows,
     Steps,
     Substitutes,
     Traces,
     Watches,
-    Watching,
 )
-from sleuth.core.contract.guard import Guard
-from sleuth.core.contract.scene import Replayed, Scene
 from sleuth.core.errors import Unsupported
-from sleuth.core.observation import Architecture, Observation, Origin, Settings
-from sleuth.core.subject import Parts, Subject
+from sleuth.core.observation import Observation, Origin
+from sleuth.core.subject import Parts
 from sleuth.core.trial import Connection, Flow
 
 
@@ -71,8 +63,7 @@ class TorchAdapter(
     def is_array(self, thing: Any) -> bool:
         return isinstance(thing, torch.Tensor | np.ndarray)
 
-    def values(self, array: Any) -> np.ndarray:
-        return to_numpy(array)
+    values = staticmethod(to_numpy)
 
     def like(self, values: np.ndarray, array: Any) -> Any:
         if isinstance(array, np.ndarray):
@@ -85,66 +76,38 @@ class TorchAdapter(
     def device(self, array: Any) -> str:
         return str(array.device) if isinstance(array, torch.Tensor) else "cpu"
 
-    def measure(self, arrays: Sequence[Any]) -> np.ndarray:
-        return measuring.measure(arrays)
-
-    def batches(self, source: Any, batch_size: int) -> Iterable[Any] | None:
-        return data_sources.batches(source, batch_size)
-
-    def rows(self, source: Any) -> Rows | None:
-        return data_sources.rows(source)
-
-    def crew(self, source: Any) -> Crew | None:
-        return loader_workers.crew(source)
-
-    def preserve(self, subject: Subject) -> AbstractContextManager[None]:
-        return state.preserved(subject)
-
-    def architecture(self, subject: Subject) -> Architecture:
-        return architecture.describe(subject)
-
-    def settings(self, subject: Subject) -> Settings:
-        return architecture.settings(subject)
-
-    def bench(self, subject: Subject) -> AbstractContextManager[Bench]:
-        return open_bench(subject)
+    measure = staticmethod(measuring.measure)
+    batches = staticmethod(data_sources.batches)
+    rows = staticmethod(data_sources.rows)
+    crew = staticmethod(loader_workers.crew)
+    preserve = staticmethod(state.preserved)
+    architecture = staticmethod(describe)
+    settings = staticmethod(settings)
+    bench = staticmethod(open_bench)
 
     def connection(self, bench: Bench, batch: Parts) -> Connection:
-        if not isinstance(bench, TorchBench):
-            raise Unsupported("this bench does not hold a torch model")
-        return cuts.connection(bench, batch)
+        return cuts.connection(_own(bench), batch)
 
     def flow(self, bench: Bench, batch: Parts) -> Flow:
-        if not isinstance(bench, TorchBench):
-            raise Unsupported("this bench does not hold a torch model")
-        return flow.flow(bench, batch)
+        return flow.flow(_own(bench), batch)
 
     def origin(self, bench: Bench, batch: Parts) -> Origin | None:
         return next((o for o in bench.observe(batch, 0) if isinstance(o, Origin)), None)
 
     def loss_with(self, bench: Bench, batch: Parts, change: Callable[[Any], Any]) -> float:
-        if not isinstance(bench, TorchBench):
-            raise Unsupported("this bench does not hold a torch model")
-        with answers_changed(bench.model, change):
+        with answers_changed(_own(bench).model, change):
             return bench.loss(batch)
 
-    def watch(
-        self,
-        model: Any,
-        optimisers: Sequence[Any],
-        *,
-        every: int | None,
-        overhead: float,
-        guard: Guard | None = None,
-        keeps: bool = False,
-    ) -> Watching:
-        return TorchWatching(model, optimisers, every=every, overhead=overhead, guard=guard, keeps=keeps)
-
-    def discover(self, begin: Callable[[Discovered], Attended], *, steps: int | None = None) -> Discovering:
-        return Discovery(begin, steps)
+    watch = staticmethod(TorchWatching)
+    discover = staticmethod(Discovery)
 
     def explain(self, error: BaseException) -> list[Observation]:
         return explain_crash(error, Known())
 
-    def replay(self, subject: Subject, scene: Scene) -> Replayed:
-        return replay.replay(subject, scene)
+    replay = staticmethod(replay.replay)
+
+
+def _own(bench: Bench) -> TorchBench:
+    if not isinstance(bench, TorchBench):
+        raise Unsupported("this bench does not hold a torch model")
+    return bench
