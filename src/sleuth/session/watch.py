@@ -1,6 +1,7 @@
 """A watch from its opening to its end: a thread takes what the adapter noted, judges it now and then and writes it down."""
 
 import atexit
+import contextlib
 import os
 import sys
 import threading
@@ -16,12 +17,13 @@ from sleuth.core.contract.expectation import Expect, require_expectations
 from sleuth.core.contract.guard import Act, Alarm, Guard
 from sleuth.core.diagnosis import diagnose
 from sleuth.core.engine import Engine
-from sleuth.core.errors import EnoughSteps, Stopped, UnusableInput
+from sleuth.core.errors import EnoughSteps, Stopped, Unsupported, UnusableInput
 from sleuth.core.history import History
 from sleuth.core.observation import Architecture, Dropped, Ending, Evaluation, Split
 from sleuth.core.report import Report
 from sleuth.core.subject import Subject
 from sleuth.script.post_mortem import explain_crash
+from sleuth.session.deaf import watching_or_deaf
 from sleuth.session.on_error import OnError, Reactions
 from sleuth.session.recorded import RecordedTraining, as_stored
 from sleuth.session.report import report_of
@@ -84,17 +86,27 @@ class Watch:
             room=self._reactions.room,
             tell=_teller(self),
         )
-        self.watching: Watching = adapter.watch(model, optimisers, every=every, overhead=overhead, guard=self._guard, keeps=keeps)
+        options: dict[str, Any] = {"every": every, "overhead": overhead, "guard": self._guard, "keeps": keeps}
+        self.watching = watching_or_deaf(lambda: adapter.watch(model, optimisers, **options))
         self._thread = threading.Thread(target=_work, args=(weakref.ref(self), self._done), name="sleuth", daemon=True)
         self._process = os.getpid()
 
     def open(self) -> "Watch":
-        self.watching.open()
+        self.watching = watching_or_deaf(self._begin)
         self._thread.start()
         OPEN.add(self)
         held = (self.watching, self.recorded.writer, self._done, self.quiet, self._process, self._began)
         weakref.finalize(self, _let_go, *held).atexit = False
         return self
+
+    def _begin(self) -> Watching:
+        try:
+            self.watching.open()
+        except Exception:
+            with contextlib.suppress(Exception):  # no hook stays behind
+                self.watching.close()
+            raise
+        return self.watching
 
     def __enter__(self) -> "Watch":
         return self
@@ -203,8 +215,13 @@ class Watch:
     def _describe(self, model: Any, optimisers: Sequence[Any]) -> None:
         if isinstance(self.adapter, Describes):
             subjects = [Subject(model, None, optimizer=o, name=self.recorded.name) for o in (optimisers or [None])]
-            architectures = [self.adapter.architecture(subject) for subject in subjects]
-            self.recorded.take(_held_by_any(architectures), self.adapter.settings(subjects[0]))
+            try:
+                architectures = [self.adapter.architecture(subject) for subject in subjects]
+                self.recorded.take(_held_by_any(architectures), self.adapter.settings(subjects[0]))
+            except (UnusableInput, Unsupported):
+                raise
+            except Exception as error:
+                self._failed = f"the model could not be described: {type(error).__name__}: {error}"
 
     def _look_after(self) -> None:
         """What the thread does now and then."""
