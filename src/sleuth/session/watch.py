@@ -76,7 +76,7 @@ class Watch:
         self._done = threading.Event()
         self._next_judgement = self._began + FIRST_JUDGED_SECONDS
         self._told_dropped = 0
-        self._describe(model, optimisers)
+        self._unshaped = self._describe(model, optimisers)
         # Scenes are numbered by the run: one process of several keeps them.
         self._reactions = Reactions(on_error, folder if rank == 0 else None)
         self._guard = Guard(
@@ -161,6 +161,9 @@ class Watch:
         # A child of the process has neither the thread nor the right to write.
         if self._done.is_set() or os.getpid() != self._process:
             return self.recorded
+        if self._unshaped is not None:
+            self._describe(*self._unshaped)
+            self._unshaped = None  # holds the model
         if not isinstance(error, Stopped):
             self.recorded.take(*explain_crash(error, self.watching.explain, steps=self.watching.steps))
         OPEN.discard(self)
@@ -199,29 +202,38 @@ class Watch:
             self.recorded.seconds = time.monotonic() - self._began
         found = list(self.watching.remarks)
         if self.watching.trouble:
-            found.append(f"watching stopped after {self.watching.steps} steps: {self.watching.trouble}")
+            found.append(self._trouble())
         if self._failed:
             found.append(self._failed)
         self.recorded.watch_notes = (*found, *self._reactions.notes)
         self.recorded.overhead = self.overhead
 
+    def _trouble(self) -> str:
+        when = f"watching stopped after {self.watching.steps} steps" if self.watching.steps else "watching could not begin"
+        return f"{when}: {self.watching.trouble}"
+
     def _last_line(self) -> str:
         report = self.report()
         culprit = report.culprits[0].finding if report.culprits else None
-        verdict = f"{culprit.name}: {culprit.summary}" if culprit else "nothing found"
+        quiet = self._trouble() if self.watching.trouble else "nothing found"
+        verdict = f"{culprit.name}: {culprit.summary}" if culprit else quiet
         cost = (self.overhead["ratio"] - 1) * 100
         return f"sleuth · {self.watching.steps} steps · {verdict} · watching cost {cost:.1f} %"
 
-    def _describe(self, model: Any, optimisers: Sequence[Any]) -> None:
-        if isinstance(self.adapter, Describes):
-            subjects = [Subject(model, None, optimizer=o, name=self.recorded.name) for o in (optimisers or [None])]
-            try:
-                architectures = [self.adapter.architecture(subject) for subject in subjects]
-                self.recorded.take(_held_by_any(architectures), self.adapter.settings(subjects[0]))
-            except (UnusableInput, Unsupported):
-                raise
-            except Exception as error:
-                self._failed = f"the model could not be described: {type(error).__name__}: {error}"
+    def _describe(self, model: Any, optimisers: Sequence[Any]) -> tuple[Any, Sequence[Any]] | None:
+        """What is returned is to be described again at the end: it has no shape before its first batch."""
+        if not isinstance(self.adapter, Describes):
+            return None
+        subjects = [Subject(model, None, optimizer=o, name=self.recorded.name) for o in (optimisers or [None])]
+        try:
+            found = _held_by_any([self.adapter.architecture(subject) for subject in subjects])
+            self.recorded.take(found, self.adapter.settings(subjects[0]))
+        except (UnusableInput, Unsupported):
+            raise
+        except Exception as error:
+            self._failed = f"the model could not be described: {type(error).__name__}: {error}"
+            return None
+        return (model, optimisers) if found.unshaped else None
 
     def _look_after(self) -> None:
         """What the thread does now and then."""
