@@ -16,7 +16,7 @@ from sleuth.adapters.torch.costs.costs import TorchProfiles
 from sleuth.adapters.torch.failures.crash import Known, explain_crash
 from sleuth.adapters.torch.inspecting.inspecting import TorchInspects
 from sleuth.adapters.torch.layer_values import TorchLayerValues
-from sleuth.adapters.torch.substitution import answers_changed
+from sleuth.adapters.torch.substitution import answers_changed, loss_inside_with
 from sleuth.adapters.torch.watching.discovery import Discovery
 from sleuth.adapters.torch.watching.watching import TorchWatching
 from sleuth.core.contract.adapter import (
@@ -99,6 +99,8 @@ class TorchAdapter(
         return next((o for o in bench.observe(batch, 0) if isinstance(o, Origin)), None)
 
     def loss_with(self, bench: Bench, batch: Parts, change: Callable[[Any], Any]) -> float:
+        if _own(bench).answers is not None:
+            return loss_inside_with(_own(bench), batch, change)
         with answers_changed(_own(bench).model, change):
             return bench.loss(batch)
 

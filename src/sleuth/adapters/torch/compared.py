@@ -3,12 +3,15 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 from torch.overrides import TorchFunctionMode
 
+from sleuth.adapters.torch.arrays import to_numpy
 from sleuth.adapters.torch.loss_calls import FAMILIES, bind_arguments
 from sleuth.adapters.torch.pass_listener import is_tensor, name_of
 from sleuth.core.contract.adapter import Compared
+from sleuth.core.reading.positions import rows_in
 
 WITH_CLASSES = ("cross_entropy", "nll_loss")
 # What torch leaves out where nobody says anything.
@@ -37,3 +40,10 @@ class LossArguments(TorchFunctionMode):
         if self._change is not None:
             return func(**{**bound, "input": self._change(output)})
         return func(*args, **kwargs)
+
+
+def rows_given(whole: torch.Tensor, call: Compared) -> np.ndarray | None:
+    """Which rows of `whole`, samples or samples and positions, a loss function was given; None: it was given others."""
+    if whole.dim() < 2 or not whole.is_floating_point():
+        return None
+    return rows_in(to_numpy(whole), to_numpy(call.output), axes=min(2, whole.dim() - 1))
