@@ -36,7 +36,7 @@ from sleuth.core.contract.adapter import (
     Watches,
 )
 from sleuth.core.errors import Unsupported
-from sleuth.core.observation import Observation, Origin
+from sleuth.core.observation import Observation
 from sleuth.core.subject import Parts
 from sleuth.core.trial import Connection, Flow
 
@@ -94,9 +94,6 @@ class TorchAdapter(
 
     def flow(self, bench: Bench, batch: Parts) -> Flow:
         return flow.flow(_own(bench), batch)
-
-    def origin(self, bench: Bench, batch: Parts) -> Origin | None:
-        return next((o for o in bench.observe(batch, 0) if isinstance(o, Origin)), None)
 
     def loss_with(self, bench: Bench, batch: Parts, change: Callable[[Any], Any]) -> float:
         if _own(bench).answers is not None:
