@@ -32,13 +32,15 @@ def examine_all(lab: Lab, emit: Emit) -> None:
                 _absent(probe, "the examination was interrupted", emit)
 
 
-def run_probe(probe: Probe, lab: Lab, emit: Emit) -> None:
+def run_probe(probe: Probe, lab: Lab, emit: Emit) -> bool:
+    """False: it gave nothing for want of time."""
     reason = next((lab.failed[need] for need in probe.needs if need in lab.failed), None)
-    if reason is None and lab.clock() >= _deadline(probe, lab):
+    late = reason is None and lab.clock() >= _deadline(probe, lab)
+    if late:
         reason = f"the time for it was used up before (budget_seconds={lab.budget_seconds:g})"
     if reason is not None:
         _absent(probe, reason, emit)
-        return
+        return not late
     lab.progress(probe.title)
     began, lab.probe_deadline = lab.clock(), _deadline(probe, lab)
     seen = set()
@@ -49,9 +51,12 @@ def run_probe(probe: Probe, lab: Lab, emit: Emit) -> None:
             emit(observation)
     except UnusableInput:
         raise
-    except OutOfTime:
-        reason = f"cut off after {lab.clock() - began:.0f} s, its share of budget_seconds={lab.budget_seconds:g}"
-        lab.notes.append(f"{probe.title}: {reason}")
+    except OutOfTime as error:
+        late = True
+        cut = f"cut off after {lab.clock() - began:.0f} s, its share of budget_seconds={lab.budget_seconds:g}"
+        reason = str(error) or cut
+        if not str(error):
+            lab.notes.append(f"{probe.title}: {reason}")
     except Unsupported as error:
         reason = str(error)
     except Exception as error:  # the user's code may fail in ways the first pass did not show
@@ -59,6 +64,7 @@ def run_probe(probe: Probe, lab: Lab, emit: Emit) -> None:
     for what in probe.emits:
         if what not in seen:
             emit(Absent(what, reason))
+    return not late or bool(seen)
 
 
 def _what(observation: Observation) -> type[Observation] | Role:
