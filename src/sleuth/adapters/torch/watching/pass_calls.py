@@ -131,6 +131,14 @@ class PassCalls(LoopCalls):
         self.places.note(CallKind.BATCH, calling_frame())
         self.recorders.tell("batch", iterator, batch)
 
+    @contained
+    def hear_again(self, event: str, iterator: Any, given: Any) -> None:
+        """An index or a batch that was given before this watch was opened: its line is not known any more."""
+        if event == "batch" and iterator._num_yielded <= 1:
+            self.optimisers.begin_pass()
+            self._loader = created_at.made_at(iterator._index_sampler)
+        self.recorders.tell(event, iterator, given)
+
     @property
     def _reading(self) -> bool:
         return self.looking and self.looks < READ_LOOKS
