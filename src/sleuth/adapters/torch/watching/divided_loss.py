@@ -49,7 +49,13 @@ def _divisor(loss: torch.Tensor) -> float:
         return 1.0
     number, other = getattr(node, "_saved_other", None), getattr(node, "_saved_self", None)
     # On a device one would have to wait for it.
-    if not isinstance(number, torch.Tensor) or other is not None or number.numel() != 1 or not number.is_cpu or number.requires_grad:
+    if (
+        not isinstance(number, torch.Tensor)
+        or other is not None
+        or number.numel() != 1
+        or not number.is_cpu
+        or number.requires_grad
+    ):
         return 1.0
     value = float(number)
     return value if name == "DivBackward0" else 1.0 / value if value else 1.0
