@@ -46,6 +46,40 @@ def test_attention_and_embeddings_have_faint_gradients_by_nature() -> None:
     assert set(NAMES) <= set(report.clear)
 
 
+class OneBlock(nn.Module):
+    """As BERT is built and started: queries and keys, each a layer of its own, are the first after the embedding."""
+
+    def __init__(self, fading: int = 0) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(17, 32)
+        self.query, self.key, self.value, self.out = (nn.Linear(32, 32) for _ in range(4))
+        self.wide, self.narrow = nn.Linear(32, 64), nn.Linear(64, 32)
+        self.pooler = nn.Sequential(*(m for _ in range(fading) for m in (nn.Linear(32, 32), nn.Sigmoid())), nn.Linear(32, 32))
+        self.head = nn.Linear(32, 10)
+        for weight in self.parameters():
+            (nn.init.normal_ if weight.dim() > 1 else nn.init.zeros_)(weight, **({"std": 0.02} if weight.dim() > 1 else {}))
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        x = nn.functional.layer_norm(self.embedding(ids), (32,))
+        weights = (self.query(x) @ self.key(x).transpose(1, 2) / 32**0.5).softmax(dim=-1)
+        x = x + self.out(weights @ self.value(x))
+        x = x + self.narrow(nn.functional.gelu(self.wide(x)))
+        return self.head(self.pooler(x[:, 0]).tanh())
+
+
+def test_queries_and_keys_of_an_attention_that_looks_everywhere_alike_are_not_out_of_reach() -> None:
+    x, _ = digits()
+    report = judge(OneBlock(), (x * 16).round().astype("int64")[:, ::4], lr=1e-5)
+    assert not report.findings
+    assert "vanishing-gradients" in report.clear
+
+
+def test_an_embedding_does_not_hide_that_everything_before_a_long_chain_is_out_of_reach() -> None:
+    x, _ = digits()
+    report = judge(OneBlock(fading=5), (x * 16).round().astype("int64")[:, ::4])
+    assert [f.name for f in report.findings] == ["vanishing-gradients"]
+
+
 @pytest.mark.long
 def test_a_chaotic_recurrent_net_explodes_from_the_start() -> None:
     class Chaos(nn.Module):

@@ -154,7 +154,7 @@ def test_a_module_that_is_executed_by_hand_or_lazily_is_met_at_the_next_import(m
     spec = importlib.util.find_spec("framework_of_a_test")
     assert spec is not None
     assert spec.loader is not None
-    spec.loader = importlib.util.LazyLoader(spec.loader)  # type: ignore[arg-type]
+    spec.loader = importlib.util.LazyLoader(spec.loader)
     module = sys.modules["framework_of_a_test"] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     importlib.import_module("library_of_a_test")

@@ -19,7 +19,9 @@ from sleuth.core.trial import TimeReach
 # Under plain SGD a layer this far below the last one moves ten thousand times slower; rescaling optimisers
 # such as Adam hide that at first, but the signal that reaches the layer is as faint.
 FADED = 1e-4
-# Rows of an embedding that no sample asks for have no gradient; scales of norms live on a scale of their own.
+# Rows of an embedding that no sample asks for have no gradient; scales of norms live on a scale of their own. Yet what arrives at
+# one of them has passed every layer that comes after it: small gradients there have another reason (the queries and keys of an
+# attention that still looks everywhere alike).
 LEFT_OUT = ("embedding", "norm", "batchnorm")
 LEAST_LAYERS = 3
 # Of a training that goes on: a last layer that starts near zero has not moved before.
@@ -68,9 +70,11 @@ def vanishing_gradients(seen: Seen, *, faded: float = FADED) -> Iterator[Evidenc
     if (lost := _out_of_reach(seen, faded)) is not None:
         yield lost
         return
-    matrices = {p.path for p in seen.one(Architecture).parameters if len(p.shape) > 1 and p.family not in LEFT_OUT}
+    parameters = seen.one(Architecture).parameters
+    matrices = {p.path for p in parameters if len(p.shape) > 1 and p.family not in LEFT_OUT}
     # An exactly zero gradient is a cut graph: that is zero-gradients' business.
-    layers = [g for g in seen.latest(Role.GRADIENT) if g.path in matrices and g.statistics.all_finite and g.rms > 0]
+    alive = [g for g in seen.latest(Role.GRADIENT) if g.statistics.all_finite and g.rms > 0]
+    layers = [g for g in alive if g.path in matrices]
     if len(layers) < LEAST_LAYERS:
         yield NotExamined(f"fewer than {LEAST_LAYERS} layers have a gradient")
         return
@@ -78,13 +82,15 @@ def vanishing_gradients(seen: Seen, *, faded: float = FADED) -> Iterator[Evidenc
         yield NotExamined(f"only {layers[-1].steps[-1] - layers[-1].steps[0] + 1} steps were seen")
         return
     quarter = max(1, len(layers) // 4)
-    first = max(layers[:quarter], key=lambda g: g.rms)
+    left_out = {p.path for p in parameters if p.family in LEFT_OUT}
+    passed = [g for g in alive[: alive.index(layers[0])] if g.path in left_out]
+    first = max([*layers[:quarter], *passed], key=lambda g: g.rms)
     last = layers[-quarter:]
     # A last layer that starts at zero holds the gradient back only until it has moved: it must stay faded.
     ratio = max(_ratio(first, last, 0), _ratio(first, last, -1))
     how = ""
     if ratio >= faded:
-        ratio = max(_along_the_chain(layers, 0), _along_the_chain(layers, -1))
+        ratio = max(*(_along_the_chain(layers, which) for which in (0, -1)), *(_ratio(g, last, -1) for g in passed))
         first, how = layers[0], ", and it shrinks from layer to layer"
     if ratio < faded:
         yield Evidence(

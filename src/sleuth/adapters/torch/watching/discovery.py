@@ -20,6 +20,7 @@ from sleuth.adapters.torch.watching import created_at, patches
 from sleuth.adapters.torch.watching.call_places import calling_frame
 from sleuth.adapters.torch.watching.events import TorchEvents
 from sleuth.adapters.torch.watching.finding_models import find_model, stepped_by
+from sleuth.adapters.torch.watching.first_calls import FirstCalls
 from sleuth.adapters.torch.watching.manual_steps import ManualSteps
 from sleuth.adapters.torch.watching.manual_updates import ByHand, Learning
 from sleuth.adapters.torch.watching.module_calls import ModuleCalls
@@ -56,6 +57,8 @@ class Discovery(discovery.Discovery, TorchEvents):
         self._learning: Learning | None = Learning()  # whether weights are written by hand; None: somebody else does it
         self._manual: ManualSteps | None = None
         self._unrelated: weakref.WeakSet[nn.Module] = weakref.WeakSet()  # called, and nothing of theirs waits for a step
+        self.watches = 0
+        self._first: FirstCalls | None = None  # of the training that began last, until its first backward
         self._module_calls = ModuleCalls(self)
         self._handles: list[RemovableHandle | Patch | created_at.Listening] = []
 
@@ -80,6 +83,7 @@ class Discovery(discovery.Discovery, TorchEvents):
             self._handles.pop().remove()
         self._pending.clear()
         self._followed.clear()
+        self._first = None
 
     def give_up(self, error: Exception) -> None:
         super().give_up(error)
@@ -98,6 +102,9 @@ class Discovery(discovery.Discovery, TorchEvents):
             self._settle()
         elif self._learning is not None:
             self._learn(loss)
+        if self._first is not None:
+            with self._lock:
+                self._end_first_calls()
 
     def hear_backward_end(self, loss: torch.Tensor) -> None:
         with self._lock:
@@ -108,6 +115,12 @@ class Discovery(discovery.Discovery, TorchEvents):
         self._go_on()
         if self._pending:
             self._settle()
+        if self._first is not None:
+            self._first.note("index", iterator, positions)
+
+    def hear_batch(self, iterator: Any, batch: Any) -> None:
+        if self._first is not None:
+            self._first.note("batch", iterator, batch)
 
     def hear_call(self, kind: CallKind, thing: Any) -> None:
         self._go_on()
@@ -127,19 +140,49 @@ class Discovery(discovery.Discovery, TorchEvents):
             self._settle()
 
     def hear_module(self, module: nn.Module) -> None:
-        """Any module is about to be called; told only while an optimiser waits."""
+        """Any module is about to be called; told only while an optimiser waits, and until the first backward."""
         with self._lock:
             if self._learning is not None:
                 self._learning.stop_listening()
-            if not self.is_listening or module in self._unrelated:
-                return
-            own = {id(p) for p in module.parameters()}
-            for optimiser in [o for o in self._old if o not in self._known and not own.isdisjoint(stepped_by([o]))]:
-                self._await(optimiser)
-            if not own.isdisjoint(stepped_by(o for ref in self._pending if (o := ref()) is not None)):
-                self._settle()
-            else:
-                self._unrelated.add(module)
+            if self.is_listening and module not in self._unrelated:
+                self._begin_with(module)
+            if self.is_listening and self._first is not None:
+                self._reconsider(self._first, module)
+
+    def _begin_with(self, module: nn.Module) -> None:
+        own = {id(p) for p in module.parameters()}
+        for optimiser in [o for o in self._old if o not in self._known and not own.isdisjoint(stepped_by([o]))]:
+            self._await(optimiser)
+        if not own.isdisjoint(stepped_by(o for ref in self._pending if (o := ref()) is not None)):
+            self._settle()
+        else:
+            self._unrelated.add(module)
+
+    def _reconsider(self, first: FirstCalls, called: nn.Module) -> None:
+        followed = self._followed[-1] if self._followed else None
+        if followed is None or followed.attended.steps:
+            self._end_first_calls()
+            return
+        optimisers = [o for ref in followed.optimisers if (o := ref()) is not None]
+        better = first.better(called, optimisers, sys._getframe(3))
+        if better is not None:
+            before = list(patches.LISTENERS)
+            self._followed.remove(followed)
+            self.drop(followed.attended)
+            self._is_settling = True
+            try:
+                self._open_watch(*better, optimisers)
+            finally:
+                self._is_settling = False
+            first.model = better[0]
+            first.repeat(before)
+        if first.is_settled(called):
+            self._end_first_calls()
+
+    def _end_first_calls(self) -> None:
+        self._first = None
+        if not self._pending:
+            self._module_calls.stop()
 
     def _after_step(self, optimiser: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.leave_when_enough()
@@ -211,17 +254,18 @@ class Discovery(discovery.Discovery, TorchEvents):
 
     def _settle(self) -> None:
         with self._lock:
-            self._is_settling = True
+            self._is_settling, self._first = True, None
             try:
                 self._begin_training()
             finally:
                 self._is_settling = False
+                if self._first is None:
+                    self._module_calls.stop()
 
     def _begin_training(self) -> None:
         """Who of those that wait begins a training of its own?"""
         waiting = [optimiser for ref in self._pending if (optimiser := ref()) is not None]
         self._pending.clear()
-        self._module_calls.stop()
         # An optimiser that was made anew for a model that is watched: the watch finds it by itself.
         fresh = [o for o in waiting if not self._is_followed(o)]
         if not fresh:
@@ -239,9 +283,15 @@ class Discovery(discovery.Discovery, TorchEvents):
             if self._manual is not None and any(ref() is self._manual.optimiser for ref in followed.optimisers):
                 self._end_manual_steps()
             self.end(followed.attended)
-        attended = self.begin(model, tuple(fresh), name)
+        if self._open_watch(model, name, fresh):
+            self._first = FirstCalls(model, name)
+
+    def _open_watch(self, model: nn.Module, name: str, optimisers: list[Optimizer]) -> bool:
+        self.watches += 1
+        attended = self.begin(model, tuple(optimisers), name)
         if attended is not None:
-            self._followed.append(Followed(model, fresh, attended))
+            self._followed.append(Followed(model, optimisers, attended))
+        return attended is not None
 
     def _is_followed(self, optimiser: Optimizer) -> bool:
         tensors = stepped_by([optimiser]).values()

@@ -48,6 +48,9 @@ class TorchEvents:
 
     def hear_batch(self, iterator: Any, batch: Any) -> None: ...
 
+    def hear_again(self, event: str, iterator: Any, given: Any) -> None:
+        """`index` or `batch`, for one who listens only since: see first_calls.py."""
+
     def give_up(self, error: Exception) -> None:
         """One of these methods raised."""
         raise NotImplementedError

@@ -22,14 +22,20 @@ def stepped_by(optimisers: Iterable[Optimizer]) -> dict[int, torch.Tensor]:
     return {id(p): p for group in groups for p in group["params"]}
 
 
-def find_model(optimisers: Sequence[Optimizer], frame: FrameType | None) -> tuple[nn.Module, str]:
-    """The model, and what to call it. Several models, and tensors that belong to none, come as one."""
-    return model_of(stepped_by(optimisers), frame)
+def find_model(
+    optimisers: Sequence[Optimizer], frame: FrameType | None, called: nn.Module | None = None
+) -> tuple[nn.Module, str]:
+    """The model, and what to call it. Several models, and tensors that belong to none, come as one.
+
+    `called`: the loop does not call the outermost module, but this one in it."""
+    return model_of(stepped_by(optimisers), frame, called)
 
 
-def model_of(wanted: Mapping[int, torch.Tensor], frame: FrameType | None) -> tuple[nn.Module, str]:
+def model_of(
+    wanted: Mapping[int, torch.Tensor], frame: FrameType | None, called: nn.Module | None = None
+) -> tuple[nn.Module, str]:
     tops = _cover(wanted, _outermost())
-    parts = [part for top in tops for part in _callable_parts(top, wanted)]
+    parts = [part for top in tops for part in _callable_parts(top, wanted, called)]
     held = {id(p) for part in parts for p in _parameters(part)}
     loose = [p for number, p in wanted.items() if number not in held]
     if len(parts) == 1 and not loose:
@@ -85,14 +91,30 @@ def _cover(wanted: Iterable[int], modules: Iterable[nn.Module]) -> list[nn.Modul
     return chosen
 
 
-def _callable_parts(module: nn.Module, wanted: Any) -> Iterator[nn.Module]:
-    """A module without a forward is a place to keep models in: those of them count that are trained."""
-    if type(module).forward is not nn.Module.forward or "forward" in module.__dict__:
+def _callable_parts(module: nn.Module, wanted: Any, called: nn.Module | None = None) -> Iterator[nn.Module]:
+    """A module without a forward is a place to keep models in, and so is one of which the loop calls a part: those of them
+    count that are trained."""
+    around = called is not None and called is not module and any(m is called for m in module.modules())
+    if not around and _has_forward(module):
         yield module
         return
+    if called is not None and around:
+        own = {id(p) for p in _parameters(called)}
+        if own.issuperset(id(p) for p in _parameters(module) if id(p) in wanted):
+            yield called
+            return
     for child in dict.fromkeys(_children(module)):
         if any(id(p) in wanted for p in _parameters(child)):
-            yield from _callable_parts(child, wanted)
+            yield from _callable_parts(child, wanted, called)
+
+
+def _has_forward(module: nn.Module) -> bool:
+    """One that only hands on to nn.Module's, which raises, is none: LightningModule has such a one."""
+    if "forward" in module.__dict__:
+        return True
+    forward = type(module).forward
+    names = getattr(getattr(forward, "__code__", None), "co_names", ())
+    return forward is not nn.Module.forward and names != ("super", "forward")
 
 
 def _names(things: Sequence[Any], tops: Iterable[nn.Module], frame: FrameType | None) -> dict[int, str]:

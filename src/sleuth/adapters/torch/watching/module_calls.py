@@ -1,5 +1,4 @@
-"""Calls of any module, heard only while an optimiser waits for its training to begin, and never beside somebody who records
-what layers put out."""
+"""Calls of any module, heard only while an optimiser waits for its training to begin, or until that one's first backward."""
 
 from typing import Any, Protocol
 
@@ -11,6 +10,8 @@ from sleuth.adapters.torch.watching import activity
 
 
 class HearsModules(Told, Protocol):
+    watches: int  # that it has opened
+
     def hear_module(self, module: nn.Module) -> None: ...
 
 
@@ -28,10 +29,11 @@ class ModuleCalls:
         def call(module: nn.Module, *args: Any, **kwargs: Any) -> Any:
             if torch.compiler.is_compiling() or self._ours is not call:
                 return plain(module, *args, **kwargs)
+            before = self._listener.watches
             tell((self._listener,), "hear_module", module)
-            # A watch that has just been opened patches the module's own class. As long as somebody waits none has: whoever
-            # records calls by now would come by here again, and again.
-            again = plain if self._ours is call else type(module).__call__
+            # A watch that has just been opened patches the module's own class. Otherwise whoever records calls by now would come
+            # by here again, and again.
+            again = plain if self._listener.watches == before else type(module).__call__
             return again(module, *args, **kwargs)
 
         self._ours = call

@@ -10,6 +10,7 @@ from sleuth.adapters.listening.listener import contained
 from sleuth.adapters.listening.recorder import Recorders
 from sleuth.adapters.torch.watching import created_at
 from sleuth.adapters.torch.watching.call_places import calling_frame
+from sleuth.adapters.torch.watching.divided_loss import DividedLoss
 from sleuth.adapters.torch.watching.full_look import FullLooks
 from sleuth.adapters.torch.watching.last_words import pending
 from sleuth.adapters.torch.watching.loop_calls import LoopCalls
@@ -40,6 +41,7 @@ class PassCalls(LoopCalls):
         self._loader: Location | None = None  # that of the batches which come now
         self._losses: list[float | torch.Tensor] = []
         self._losses_before = 0
+        self._divided = DividedLoss()
         self._inside_step = 0
         self._phases = PhaseSeconds(model)
 
@@ -84,6 +86,7 @@ class PassCalls(LoopCalls):
         if value.numel() == 1:
             self.loss = value.item() if value.is_cpu else value.detach()
             self._losses.append(self.loss)
+        self._divided.backward(value)
         for states in self.optimisers.states:
             states.before_backward()
         self.recorders.tell("backward", loss, options)
@@ -96,6 +99,7 @@ class PassCalls(LoopCalls):
         if not any(reached):  # the backward of another model
             self.switch.needed = True
             self._losses = self._losses[: self._losses_before]
+            self._divided.unsay()
             self.calls.unsay(CallKind.BACKWARD)
             return
         self.trained_on = self.trained_on or self._loader
@@ -130,6 +134,14 @@ class PassCalls(LoopCalls):
                 self._loader = created_at.made_at(iterator._index_sampler)
         self.places.note(CallKind.BATCH, calling_frame())
         self.recorders.tell("batch", iterator, batch)
+
+    @contained
+    def hear_again(self, event: str, iterator: Any, given: Any) -> None:
+        """An index or a batch that was given before this watch was opened: its line is not known any more."""
+        if event == "batch" and iterator._num_yielded <= 1:
+            self.optimisers.begin_pass()
+            self._loader = created_at.made_at(iterator._index_sampler)
+        self.recorders.tell(event, iterator, given)
 
     @property
     def _reading(self) -> bool:

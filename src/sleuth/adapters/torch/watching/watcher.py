@@ -28,7 +28,7 @@ from sleuth.adapters.torch.watching.manual_updates import written_at
 from sleuth.adapters.torch.watching.model_calls import roots_of
 from sleuth.adapters.torch.watching.optimisers import Held, Optimisers
 from sleuth.adapters.torch.watching.pass_calls import PassCalls
-from sleuth.adapters.torch.watching.record import RECENT, Look, Record, as_plain_values, mean_of, rate_of
+from sleuth.adapters.torch.watching.record import RECENT, Look, Record, as_plain_values, rate_of
 from sleuth.adapters.torch.watching.recorders import RECORDERS
 from sleuth.adapters.torch.watching.recorders.kept_batches import KeptBatches
 from sleuth.adapters.torch.watching.recorders.scenes import Scenes
@@ -230,6 +230,7 @@ class Watcher(PassCalls):
             notes += (functools.partial(heard.phases, self.steps, number),)
         notes += (*self.full_looks.take_notes(self.steps), *self.recorders.take())
         losses, self._losses = self._losses, []
+        self._divided.step()
         known = {"heard": heard, "places": self.places.take(), "unusual": self.switch.unusual, "phases": self._phases.take()}
         self._end_step(held, optimiser, losses, training, look, notes, **known)
         self.switch.heard(heard.counts)
@@ -261,7 +262,7 @@ class Watcher(PassCalls):
     ) -> None:
         """`known`: of a step that was heard in full, see Record."""
         seconds, own = self._stopwatch.step_ended(self.measured_seconds)
-        loss, lr = mean_of(losses), rate_of(optimiser)
+        loss, lr = self._divided.whole(losses), rate_of(optimiser)
         record = Record(self.steps, held.number, loss, lr, seconds, training, look, notes, **known)
         self._recent.append(record)
         self._put(record, 0 if look is None else look.size)
