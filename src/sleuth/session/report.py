@@ -11,6 +11,7 @@ from sleuth.core.finding import Finding
 from sleuth.core.history import Seen
 from sleuth.core.observation import Crash, Drawing, LossCall, Role, Step
 from sleuth.core.recording.facts import facts_of
+from sleuth.core.reading.unanswered import unanswered
 from sleuth.core.recording.remembered import Remembered
 from sleuth.core.report import Report
 from sleuth.core.settings import Configuration, parse_configuration, read_configuration
@@ -18,6 +19,10 @@ from sleuth.session.recorded import RecordedTraining
 
 if TYPE_CHECKING:
     from sleuth.core.recording.recording import Recording
+
+
+# Of these the user's own training was seen; elsewhere experiments decide.
+WATCHED = ("run", "watch")
 
 
 def configured(select: list[str] | None, ignore: Mapping[str, str] | None) -> Configuration:
@@ -66,6 +71,7 @@ def build_report(
     findings = tuple(f for culprit in culprits for f in (culprit.finding, *culprit.symptoms))
     seen = engine.history
     crashes = Seen(seen).all(Crash)
+    examined = any(seen.has(what) for what in (Role.ACTIVATION, LossCall, Step)) and not crashes
     return Report(
         source=source,
         framework=framework,
@@ -80,7 +86,8 @@ def build_report(
         ignored_at=judgement.ignored_at,
         stage_of={c.name: c.stage for c in engine.checks},
         # A script that died has not shown that it trains.
-        examined_anything=any(seen.has(what) for what in (Role.ACTIVATION, LossCall, Step)) and not crashes,
+        examined_anything=examined,
+        unanswered=unanswered(Seen(seen)) if examined and source in WATCHED else "",
         overhead=overhead,
         notes=(*(crash.note for crash in crashes), *notes),
         facts={**facts_of(seen), **(facts or {})},

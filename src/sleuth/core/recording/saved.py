@@ -59,6 +59,7 @@ def _report(table: Mapping[str, Any], views: Mapping[str, Callable[[Report], str
         ignored_at={str(e["name"]): at for e in table["ignored"] if (at := _location(e.get("location"))) is not None},
         stage_of={str(name): Stage(stage) for stage, names in table.get("asked", {}).items() for name in names},
         examined_anything=table["status"] != "unknown",
+        unanswered=str(table.get("unanswered", "")),
         overhead=table.get("overhead"),
         notes=tuple(str(note) for note in table.get("notes", ())),
         facts=dict(table.get("facts", {})),
