@@ -5,7 +5,7 @@ import pytest
 
 from sleuth.core.history import History, Seen
 from sleuth.core.observation import CallKind, Evaluation, Split, Step
-from sleuth.core.reading.unanswered import unanswered
+from sleuth.core.reading.unanswered import little_examined, unanswered
 
 CALLS = (CallKind.FORWARD, CallKind.BACKWARD, CallKind.STEP)
 NOISE = np.random.default_rng(0).normal(size=400) * 0.1
@@ -64,3 +64,10 @@ def test_without_a_loss_only_what_was_told_can_tell() -> None:
 
 def test_a_validation_that_gets_better_answers_for_a_flat_loss() -> None:
     assert unanswered(training(*FLAT, told=(2.0, 1.0))) == ""
+
+
+def test_a_few_checks_that_found_nothing_are_no_health() -> None:
+    blind = {f"check-{i}": "what the target is cannot be told" for i in range(83)}
+    assert "83 of 108 could not look, most often because what the target is cannot be told" in little_examined(25, blind)
+    assert little_examined(40, blind) == ""
+    assert little_examined(0, {}) == "", "nothing was asked"

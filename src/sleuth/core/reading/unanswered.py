@@ -1,6 +1,8 @@
 """What a training has not shown: without it nobody may call it healthy."""
 
 import math
+from collections import Counter
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -19,6 +21,8 @@ EARLY = 0.1
 LATE = 1 / 3
 # A training that is quick has learned a lot within a tenth of its steps.
 FIRST = 3
+# Of the checks that were asked: where fewer could look, that they found nothing says little.
+LEAST_LOOKED = 0.25
 
 
 def unanswered(seen: Seen) -> str:
@@ -38,6 +42,16 @@ def unanswered(seen: Seen) -> str:
     if len(curve) < LEAST_STEPS:
         return f"only {len(curve)} losses were heard, too few to tell whether the model learns; let it train longer."
     return _course(seen, curve)
+
+
+def little_examined(looked: int, blind: Mapping[str, str]) -> str:
+    """Of a training that learns: why that is not enough, when most checks could not look."""
+    asked = looked + len(blind)
+    if looked >= LEAST_LOOKED * asked:
+        return ""
+    reason, _ = Counter(blind.values()).most_common(1)[0]
+    often = reason.rstrip(".")
+    return f"{len(blind)} of {asked} could not look, most often because {often}; what they would have said is not known."
 
 
 def _course(seen: Seen, curve: Curve) -> str:

@@ -58,7 +58,7 @@ def _report(table: Mapping[str, Any], views: Mapping[str, Callable[[Report], str
         ignored={str(e["name"]): str(e["reason"]) for e in table["ignored"]},
         ignored_at={str(e["name"]): at for e in table["ignored"] if (at := _location(e.get("location"))) is not None},
         stage_of={str(name): Stage(stage) for stage, names in table.get("asked", {}).items() for name in names},
-        examined_anything=table["status"] != "unknown",
+        examined_anything=table["status"] != "unknown" or bool(table.get("unanswered")),
         unanswered=str(table.get("unanswered", "")),
         overhead=table.get("overhead"),
         notes=tuple(str(note) for note in table.get("notes", ())),
