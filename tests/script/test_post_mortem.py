@@ -47,9 +47,10 @@ def test_an_exception_that_is_meant_accuses_nobody(error: BaseException) -> None
     assert explained(act) == []
 
 
-def test_a_watch_that_is_left_by_early_stopping_is_healthy() -> None:
+def test_a_watch_that_is_left_by_early_stopping_died_of_nothing() -> None:
     report = report_of_watch(raiser(Converged()), mlp())
-    assert (report.status, report.notes) == ("healthy", ())
+    assert (report.findings, report.notes) == ((), ())
+    assert report.unanswered.startswith("only 3 steps were heard")
 
 
 @pytest.mark.parametrize("error", [ValueError("bad value"), KeyError("lr"), ConfigError("no lr"), AssertionError()])

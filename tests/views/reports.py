@@ -130,6 +130,14 @@ def unknown() -> Report:
     )
 
 
+def unanswered() -> Report:
+    return report(
+        source="run",
+        unanswered="the loss went from 7.4 to 16 in 400 steps: it ends above its start, and no check could tell why; try a rate "
+        "ten times smaller first.",
+    )
+
+
 def interrupted() -> Report:
     late = ("cannot-overfit-one-batch", "loss-not-decreasing", "learning-rate-too-high")
     return report(
@@ -141,4 +149,11 @@ def interrupted() -> Report:
     )
 
 
-ALL = {"sick": sick, "healthy": healthy, "hinted": hinted, "unknown": unknown, "interrupted": interrupted}
+ALL = {
+    "sick": sick,
+    "healthy": healthy,
+    "hinted": hinted,
+    "unknown": unknown,
+    "unanswered": unanswered,
+    "interrupted": interrupted,
+}

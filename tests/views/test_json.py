@@ -46,6 +46,13 @@ def test_the_agreed_fields_are_there() -> None:
     assert table["overhead"] is None
 
 
+def test_why_it_may_not_be_called_healthy_is_a_field() -> None:
+    table = json.loads(reports.unanswered().to_json())
+    assert table["status"] == "unknown"
+    assert "ends above its start" in table["unanswered"]
+    assert json.loads(reports.healthy().to_json())["unanswered"] == ""
+
+
 def test_numbers_are_finite_or_null() -> None:
     def refuse(word: str) -> None:
         raise AssertionError(word)

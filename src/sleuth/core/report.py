@@ -36,6 +36,7 @@ class Report:
     stage_of: Mapping[str, Stage]  # of every check that was asked
     examined_anything: bool  # a forward pass or a training step was seen
     overhead: Mapping[str, float] | None = None
+    unanswered: str = ""  # why it may not be called healthy, although nothing was found, and what to do: one sentence
     notes: tuple[str, ...] = ()  # what the reader must know: sampling, time that ran out, an interruption
     facts: Mapping[str, Any] = field(default_factory=dict)  # plain facts for the views: shapes, counts, curves
     views: Mapping[str, Callable[["Report"], str]] = field(default_factory=dict, repr=False, compare=False)
@@ -48,7 +49,7 @@ class Report:
     def status(self) -> str:
         if any(f.severity is not Severity.HINT for f in self.findings):
             return "sick"
-        return "healthy" if self.examined_anything else "unknown"
+        return "healthy" if self.examined_anything and not self.unanswered else "unknown"
 
     def stages(self) -> dict[str, dict[str, int]]:
         """Counts by stage, for the stages that have checks."""
@@ -75,6 +76,7 @@ class Report:
         return {
             "schema": SCHEMA,
             "status": self.status,
+            "unanswered": self.unanswered,
             "source": self.source,
             "framework": self.framework,
             "subject": self.subject,

@@ -6,18 +6,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sleuth.core.diagnosis import diagnose
-from sleuth.core.engine import Engine
+from sleuth.core.engine import Engine, Judgement
 from sleuth.core.finding import Finding
 from sleuth.core.history import Seen
 from sleuth.core.observation import Crash, Drawing, LossCall, Role, Step
+from sleuth.core.reading.unanswered import little_examined, unanswered
 from sleuth.core.recording.facts import facts_of
 from sleuth.core.recording.remembered import Remembered
 from sleuth.core.report import Report
 from sleuth.core.settings import Configuration, parse_configuration, read_configuration
+from sleuth.core.stage import Severity
 from sleuth.session.recorded import RecordedTraining
 
 if TYPE_CHECKING:
     from sleuth.core.recording.recording import Recording
+
+
+# Of these the user's own training was seen; elsewhere experiments decide.
+WATCHED = ("run", "watch")
 
 
 def configured(select: list[str] | None, ignore: Mapping[str, str] | None) -> Configuration:
@@ -66,6 +72,7 @@ def build_report(
     findings = tuple(f for culprit in culprits for f in (culprit.finding, *culprit.symptoms))
     seen = engine.history
     crashes = Seen(seen).all(Crash)
+    examined = any(seen.has(what) for what in (Role.ACTIVATION, LossCall, Step)) and not crashes
     return Report(
         source=source,
         framework=framework,
@@ -80,7 +87,8 @@ def build_report(
         ignored_at=judgement.ignored_at,
         stage_of={c.name: c.stage for c in engine.checks},
         # A script that died has not shown that it trains.
-        examined_anything=any(seen.has(what) for what in (Role.ACTIVATION, LossCall, Step)) and not crashes,
+        examined_anything=examined,
+        unanswered=_unanswered(Seen(seen), judgement) if examined and source in WATCHED else "",
         overhead=overhead,
         notes=(*(crash.note for crash in crashes), *notes),
         facts={**facts_of(seen), **(facts or {})},
@@ -89,6 +97,12 @@ def build_report(
         remembered=Remembered(seen),
         drawing=next((d.svg for d in Seen(seen).all(Drawing)), ""),
     )
+
+
+def _unanswered(seen: Seen, judgement: Judgement) -> str:
+    if any(f.severity is not Severity.HINT for f in judgement.findings):
+        return ""
+    return unanswered(seen) or little_examined(len(judgement.clear) + len(judgement.findings), judgement.not_examined)
 
 
 def _worded(findings: Iterable[Finding], engine: Engine, framework: str | None) -> list[Finding]:

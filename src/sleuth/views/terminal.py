@@ -58,7 +58,7 @@ def _answer(sheet: Sheet, report: Report) -> None:
     if report.status != "sick":
         mark, word, text = verdict(report)
         sheet.paragraph(f"{word}: {text}", label=f"{mark} ", style="bold", label_style=STATUS_COLOURS[report.status])
-        if report.status == "unknown":
+        if report.status == "unknown" and not report.unanswered:
             _why_unknown(sheet, report)
     for i, culprit in enumerate(report.culprits):
         sheet.blank()

@@ -47,6 +47,8 @@ def verdict(report: Report) -> Verdict:
             blind = f"; {len(report.not_examined)} could not look" if report.not_examined else ""
             return Verdict("✓", "HEALTHY", f"{count(looked, 'check')} looked and found nothing wrong{blind}.{hints}")
         case "unknown":
+            if report.unanswered:
+                return Verdict("?", "UNKNOWN", f"{count(looked, 'check')} found nothing wrong, but {report.unanswered}")
             if report.steps:
                 return Verdict("?", "UNKNOWN", "the run died of an exception that no check knows.")
             return Verdict("?", "UNKNOWN", "no forward pass and no training step could be examined, so nothing is known.")

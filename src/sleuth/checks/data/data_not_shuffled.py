@@ -73,6 +73,8 @@ def data_not_shuffled(seen: Seen, *, few_runs: float = FEW_RUNS) -> Iterator[Evi
         yield NotExamined("there are no labels whose order could be judged, and no second epoch to compare")
     elif order.batches < 2 and order.epochs_in_same_order is None:
         yield NotExamined("one batch is the whole set: its order does not matter")
+    elif order.samples < LEAST_SAMPLES and order.epochs_in_same_order is None:
+        yield NotExamined(f"{order.samples} labels are too few to judge their order")
 
 
 def _is_sorted(order: Order, few_runs: float) -> bool:

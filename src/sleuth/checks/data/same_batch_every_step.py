@@ -63,7 +63,10 @@ RECENT = 16
 )
 def same_batch_every_step(seen: Seen, *, least_batches: int = LEAST_BATCHES) -> Iterator[Evidence | NotExamined]:
     trial = seen.one(Feeding)
-    if trial.batches < least_batches or trial.distinct > 1:
+    if trial.distinct > 1:
+        return
+    if trial.batches < least_batches:
+        yield NotExamined(f"only {trial.batches} batches were seen")
         return
     severity, confidence = _weight(trial) if not trial.by_hand else _weight_by_hand(seen)
     yield Evidence(

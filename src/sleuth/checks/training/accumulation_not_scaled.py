@@ -51,7 +51,7 @@ LEAST_STEPS = 2
 def accumulation_not_scaled(seen: Seen) -> Iterator[Evidence | NotExamined]:
     steps = [s for s in seen.all(Step) if s.optimiser == 0]
     counts = [s.counts[CallKind.BACKWARD] for s in steps if s.counts.get(CallKind.BACKWARD)]
-    if not counts:
+    if len(counts) < LEAST_STEPS:
         yield NotExamined("how many backwards each step had was not seen")
         return
     parts = max(set(counts), key=counts.count)

@@ -76,8 +76,8 @@ def exploding_gradients(
     # Several optimisers, several gradients: a GAN's two players are not compared with each other.
     players = sorted({s.optimiser for s in seen.all(Step)})
     grown = next((found for player in players if (found := _over_steps(seen, player, growth)) is not None), None)
-    if deep is None and not seen.all(Step):
-        yield NotExamined(f"fewer than {LEAST_LAYERS} layers have a gradient, and no step was seen")
+    if deep is None and (few := seen.count(Step)) < EARLY_STEPS + LASTING_STEPS:
+        yield NotExamined(f"fewer than {LEAST_LAYERS} layers have a gradient, and {few or 'no'} steps were seen")
     if (deep is None or deep[0] <= deeper) and (steady := _layer_by_layer(seen)) is not None:
         deep = max(filter(None, (deep, steady)), key=lambda found: found[0])
     if deep is not None and deep[0] > deeper:

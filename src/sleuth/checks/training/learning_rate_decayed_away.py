@@ -20,6 +20,8 @@ GONE = 1e-4
 WASTED = 0.25
 # So much of it is no slip any more.
 HALF = 0.5
+# Fewer say nothing about a schedule.
+LEAST_STEPS = 8
 # Steps that go by at that rate.
 LEAST_WASTED = 100
 # A schedule that waits for a plateau cannot come down so far within so few steps.
@@ -64,6 +66,9 @@ def learning_rate_decayed_away(seen: Seen, *, gone: float = GONE, wasted: float 
         if not len(own) or rates.max() <= 0:
             continue
         rated = True
+        if len(own) < LEAST_STEPS:
+            yield NotExamined(f"only {len(own)} steps were seen")
+            continue
         low = rates < gone * rates.max()
         # For good: a rate that comes up again has been meant to go down.
         since = len(rates) - int(np.argmin(low[::-1])) if not low.all() else 0

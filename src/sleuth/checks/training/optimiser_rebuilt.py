@@ -46,6 +46,8 @@ def optimiser_rebuilt(seen: Seen, *, least_times: int = LEAST_TIMES, shared: flo
     # Several epochs with each of them: they are phases that somebody planned.
     passes = median(o.passes for o in anew) if anew else 0
     if passes > 1 or len(anew) < least_times:
+        if seen.count(Step) <= least_times:
+            yield NotExamined(f"only {seen.count(Step)} steps were seen")
         return
     steps = median(o.predecessor_steps for o in anew)
     if passes == 0 and steps > 1 and (len(anew) < LEAST_TIMES_UNHEARD or steps > SHORT_STEPS):

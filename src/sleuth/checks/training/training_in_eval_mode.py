@@ -75,6 +75,8 @@ def training_in_eval_mode(
         after = [s for s in trained if s.step >= since]
         if len(after) >= least_steps and len(after) >= share * len(trained):
             yield _evidence(seen, after[0], trained, paths, len(after))
+    elif len(trained) < least_steps:
+        yield NotExamined(f"only {len(trained)} steps were seen")
 
 
 def _evidence(seen: Seen, first: Step, trained: list[Step], resting: list[tuple[str, str]], times: int) -> Evidence:
