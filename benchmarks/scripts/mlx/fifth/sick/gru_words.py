@@ -81,7 +81,7 @@ if __name__ == "__main__":
     parser.add_argument("--vocab", type=int, default=500)
     parser.add_argument("--length", type=int, default=20)
     parser.add_argument("--batch-size", type=int, default=32)
-    parser.add_argument("--epochs", type=int, default=8)
+    parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--lr", type=float, default=3e-3)
     parser.add_argument("--seed", type=int, default=5)
     main(parser.parse_args())

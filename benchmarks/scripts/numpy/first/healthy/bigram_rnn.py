@@ -5,7 +5,7 @@ from pydoc_data.topics import topics
 import numpy as np
 
 rng = np.random.default_rng(0)
-text = "".join(c.lower() for c in topics["classes"] + topics["dynamic-features"] + topics["typesseq"] if c.isascii())
+text = "".join(c.lower() for c in topics["specialnames"] if c.isascii())
 text = " ".join(text.split())[:16_000]
 chars = sorted(set(text))
 vocab = len(chars)
