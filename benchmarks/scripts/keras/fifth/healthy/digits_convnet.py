@@ -39,9 +39,7 @@ def main():
         metrics=["accuracy"],
     )
     best = keras.callbacks.EarlyStopping(monitor="val_loss", patience=4, restore_best_weights=True)
-    model.fit(
-        x_train, y_train, batch_size=32, epochs=10, validation_data=(x_val, y_val), callbacks=[best], verbose=2
-    )
+    model.fit(x_train, y_train, batch_size=32, epochs=10, validation_data=(x_val, y_val), callbacks=[best], verbose=2)
     loss, accuracy = model.evaluate(x_test, y_test, verbose=0)
     print(f"test loss {loss:.4f}, accuracy {accuracy:.4f}")
 

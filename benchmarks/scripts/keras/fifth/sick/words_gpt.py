@@ -78,4 +78,9 @@ for epoch, (loss, val) in enumerate(zip(history.history["loss"], history.history
     print(f"epoch {epoch}: loss {loss:.3f}  val loss {val:.3f}  val acc {history.history['val_accuracy'][epoch]:.3f}")
 
 prompt = x_val[:1, :LENGTH]
-print("...", " ".join(vocabulary[i] for i in prompt[0][-8:]), "->", vocabulary[model.predict(prompt, verbose=0)[0, -1].argmax()])
+print(
+    "...",
+    " ".join(vocabulary[i] for i in prompt[0][-8:]),
+    "->",
+    vocabulary[model.predict(prompt, verbose=0)[0, -1].argmax()],
+)

@@ -20,9 +20,7 @@ def make_loaders(batch_size):
 
 
 def build(n_in, width=64):
-    return nn.Sequential(
-        nn.Linear(n_in, width), nn.SiLU(), nn.Linear(width, width), nn.SiLU(), nn.Linear(width, 1)
-    )
+    return nn.Sequential(nn.Linear(n_in, width), nn.SiLU(), nn.Linear(width, width), nn.SiLU(), nn.Linear(width, 1))
 
 
 def main(epochs=16, batch_size=16, accumulate=4):

@@ -74,7 +74,9 @@ def main(iterations=600, meta_batch=8):
         history.append(total)
         if it % 100 == 0:
             before, after = evaluate(model, torch.Generator().manual_seed(99))
-            print(f"{it}: meta loss {sum(history[-100:]) / 100:.3f}  new tasks {before:.3f} -> {after:.3f} after 3 steps")
+            print(
+                f"{it}: meta loss {sum(history[-100:]) / 100:.3f}  new tasks {before:.3f} -> {after:.3f} after 3 steps"
+            )
 
 
 if __name__ == "__main__":

@@ -49,8 +49,12 @@ def layer(n_in, n_out, std=2**0.5):
 class Agent(nn.Module):
     def __init__(self, hidden=64):
         super().__init__()
-        self.actor = nn.Sequential(layer(4, hidden), nn.Tanh(), layer(hidden, hidden), nn.Tanh(), layer(hidden, 2, 0.01))
-        self.critic = nn.Sequential(layer(4, hidden), nn.Tanh(), layer(hidden, hidden), nn.Tanh(), layer(hidden, 1, 1.0))
+        self.actor = nn.Sequential(
+            layer(4, hidden), nn.Tanh(), layer(hidden, hidden), nn.Tanh(), layer(hidden, 2, 0.01)
+        )
+        self.critic = nn.Sequential(
+            layer(4, hidden), nn.Tanh(), layer(hidden, hidden), nn.Tanh(), layer(hidden, 1, 1.0)
+        )
         self.log_std = nn.Parameter(torch.full((2,), -0.5))
 
     def value(self, obs):

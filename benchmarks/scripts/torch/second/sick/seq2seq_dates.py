@@ -10,7 +10,20 @@ random.seed(0)
 torch.manual_seed(0)
 torch.set_num_threads(1)
 
-MONTHS = "January February March April May June July August September October November December".split()
+MONTHS = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+]
 PAD, BOS, EOS = 0, 1, 2
 
 
