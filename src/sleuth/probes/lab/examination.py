@@ -6,6 +6,7 @@ from sleuth.core.contract.adapter import Emit, Steps
 from sleuth.core.errors import Unsupported, UnusableInput
 from sleuth.core.observation import Absent, Ending, Frame, Observation, Role
 from sleuth.core.stage import Stage
+from sleuth.core.trial import Trial
 from sleuth.probes.lab.probe import Lab, OutOfTime, Probe, all_probes
 
 # Later stages keep this much of the budget for themselves: a large model must not spend it all on being looked at.
@@ -33,7 +34,7 @@ def examine_all(lab: Lab, emit: Emit) -> None:
 
 
 def run_probe(probe: Probe, lab: Lab, emit: Emit) -> bool:
-    """False: it gave nothing for want of time."""
+    """False: something is wanting for want of time, and may be tried once more."""
     reason = next((lab.failed[need] for need in probe.needs if need in lab.failed), None)
     late = reason is None and lab.clock() >= _deadline(probe, lab)
     if late:
@@ -64,7 +65,8 @@ def run_probe(probe: Probe, lab: Lab, emit: Emit) -> bool:
     for what in probe.emits:
         if what not in seen:
             emit(Absent(what, reason))
-    return not late or bool(seen)
+    # What exists once takes the place of what was found before; the rest would stand there twice.
+    return not late or any(not (isinstance(what, type) and issubclass(what, Trial)) for what in seen)
 
 
 def _what(observation: Observation) -> type[Observation] | Role:
