@@ -34,6 +34,7 @@ NEEDS = {
     "conflicting-labels": {"targets", "classes"},
     "future-leaks": {"targets", "the next element as target"},
     "padding-counts-in-loss": {"targets"},
+    "weights-untied": {"an output as wide as a vocabulary"},
     "data-not-shuffled": {"several batches"},
     "same-batch-every-step": {"several batches"},
     "vanishing-gradients": {"depth"},

@@ -25,6 +25,7 @@ from sleuth.core.trial.model import (
     Capacity,
     Causality,
     Connection,
+    CopiedWeight,
     Cut,
     Dependence,
     Flow,
@@ -40,6 +41,7 @@ from sleuth.core.trial.model import (
     ParameterStart,
     StartFacts,
     TimeReach,
+    Tying,
 )
 from sleuth.core.trial.resources import LayerLoad, Workload
 
@@ -51,6 +53,7 @@ __all__ = [
     "Capacity",
     "Causality",
     "Connection",
+    "CopiedWeight",
     "CrowdTrial",
     "Cut",
     "DecayTrial",
@@ -92,6 +95,7 @@ __all__ = [
     "TimeReach",
     "Trial",
     "TwoTrainings",
+    "Tying",
     "WorkerNoise",
     "Workload",
 ]

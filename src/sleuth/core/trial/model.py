@@ -46,6 +46,22 @@ class StartFacts:
 
 
 @dataclass(frozen=True)
+class Tying(Trial):
+    """Weights that have an embedding's shape, compared with it before the first step."""
+
+    copies: tuple["CopiedWeight", ...]
+
+
+@dataclass(frozen=True)
+class CopiedWeight:
+    """A weight that begins with the numbers of an embedding and is another parameter."""
+
+    path: str
+    embedding: str
+    size: int
+
+
+@dataclass(frozen=True)
 class FrozenTrunk(Trial):
     """A stretch of frozen weight matrices that the data meets before any that learns."""
 
