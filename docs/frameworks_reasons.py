@@ -4,6 +4,7 @@ WORDS = {
     "Describes": "layers, parameters, settings",
     "Steps": "experiments on a copy",
     "Substitutes": "other outputs in the model's place",
+    "Compares": "what a loss function was given, also inside the model",
     "Traces": "one step, operation by operation",
     "Watches": "a loop of the user's own",
     "WrapsSteps": "compiled steps, `sleuth.watch_step`",
@@ -27,9 +28,12 @@ AUTOMATIC = "gradients are the framework's own; there is no backward by hand to 
 EAGER = "steps are ordinary Python and are heard as they are: nothing has to be wrapped"
 NOT_YET = "not built yet"
 
+NO_LOSS_CALLS = "no call of a loss function stands apart from the step: targets are those of the batch"
+
 MISSING = {
     "torch": {"WrapsSteps": EAGER, "Dissects": AUTOMATIC},
     "numpy": {
+        "Compares": NO_LOSS_CALLS,
         "WrapsSteps": EAGER,
         "Discovers": "nothing in NumPy is called when a training begins: an unmodified script cannot be heard; sleuth.watch can",
         "Explains": "exceptions of plain Python say themselves what is wrong; inside a watch they are explained",
@@ -39,6 +43,7 @@ MISSING = {
         "Attends": "attention by hand is arithmetic of arrays: no call says which of them are the weights of an attention",
     },
     "mithril": {
+        "Compares": NO_LOSS_CALLS,
         "WrapsSteps": EAGER,
         "Discovers": "nothing of the library is called when a training begins: a script cannot be heard; sleuth.watch can",
         "Explains": "its messages are explained in an examination and inside a watch; those of a script are not",
@@ -53,18 +58,21 @@ MISSING = {
         "Attends": "no model of the library hands out the weights of an attention",
     },
     "keras": {
+        "Compares": NO_LOSS_CALLS,
         "WrapsSteps": "fit makes its own step, and is heard there; on torch so is a loop without it",
         "Replays": "a step of fit keeps no batch and no random state from which it could be done again",
         "Employs": "PyDataset has no public way to start its workers apart from fit",
         "Dissects": AUTOMATIC,
     },
     "jax": {
+        "Compares": NO_LOSS_CALLS,
         "Replays": "a training of JAX is a function of the user's own: no object holds a step that could be done again",
         "Orders": NO_LOADER,
         "Employs": NO_LOADER,
         "Dissects": AUTOMATIC,
     },
     "mlx": {
+        "Compares": NO_LOSS_CALLS,
         "WrapsSteps": "value_and_grad and the optimisers are heard where they are called",
         "Replays": "a watch keeps no scene: a step that breaks is done once more at once, operation by operation",
         "Orders": NO_LOADER,

@@ -23,6 +23,8 @@ class Subject:
     reference: Any = None  # the same model elsewhere: a model or a Subject of any framework
     # (save, load): save(model, optimizer) -> saved; load(saved, model, optimizer), which changes both in place.
     checkpoint: tuple[Callable[..., Any], Callable[..., None]] | None = None
+    # With a model that returns its loss: what it returns -> its answers. Then it cannot be called without its target.
+    answers: Callable[[Any], Any] | None = None
 
 
 @dataclass(frozen=True)

@@ -198,6 +198,13 @@ class Aftermath:
                 emit(drift(self._train.passed, self._validation.gathered.passed, self._adapter))
 
     def _subject(self) -> Subject:
+        subject = self._with_data()
+        step, split = subject.step, subject.split
+        if step is None or split is None:
+            return subject
+        return replace(subject, step=lambda model, raw: step(model, split(raw)))
+
+    def _with_data(self) -> Subject:
         train, validation = self._train, None if self._validation is None else self._validation.gathered
         if train.arrays is None or (validation is not None and validation.arrays is None):
             came = None if validation is None else [p.parts.raw for p in validation.passed]

@@ -11,16 +11,19 @@ from sleuth.adapters.torch.architecture import describe, settings
 from sleuth.adapters.torch.arrays import to_numpy
 from sleuth.adapters.torch.bench import TorchBench, open_bench
 from sleuth.adapters.torch.checkpoint_state import TorchCheckpointState
+from sleuth.adapters.torch.compared import LossArguments
 from sleuth.adapters.torch.costs.costs import TorchProfiles
 from sleuth.adapters.torch.failures.crash import Known, explain_crash
 from sleuth.adapters.torch.inspecting.inspecting import TorchInspects
 from sleuth.adapters.torch.layer_values import TorchLayerValues
-from sleuth.adapters.torch.substitution import answers_changed
+from sleuth.adapters.torch.substitution import answers_changed, loss_inside_with
 from sleuth.adapters.torch.watching.discovery import Discovery
 from sleuth.adapters.torch.watching.watching import TorchWatching
 from sleuth.core.contract.adapter import (
     Adapter,
     Bench,
+    Compared,
+    Compares,
     Describes,
     Discovers,
     Employs,
@@ -44,6 +47,7 @@ class TorchAdapter(
     TorchLayerValues,
     TorchProfiles,
     Adapter,
+    Compares,
     Describes,
     Discovers,
     Employs,
@@ -92,8 +96,15 @@ class TorchAdapter(
         return flow.flow(_own(bench), batch)
 
     def loss_with(self, bench: Bench, batch: Parts, change: Callable[[Any], Any]) -> float:
+        if _own(bench).answers is not None:
+            return loss_inside_with(_own(bench), batch, change)
         with answers_changed(_own(bench).model, change):
             return bench.loss(batch)
+
+    def compared(self, bench: Bench, batch: Parts) -> tuple[Compared, ...]:
+        with LossArguments() as mode:
+            bench.loss(batch)
+        return tuple(mode.heard)
 
     watch = staticmethod(TorchWatching)
     discover = staticmethod(Discovery)

@@ -13,11 +13,12 @@ import torch
 from torch import nn
 
 from sleuth.adapters.torch.architecture import loss_name
+from sleuth.adapters.torch.compared import LossArguments
 from sleuth.adapters.torch.failure import explain
 from sleuth.adapters.torch.failures.in_place import name_the_line
 from sleuth.adapters.torch.observing import Hearing
 from sleuth.adapters.torch.usage import calls_heard, detached, follow
-from sleuth.core.contract.adapter import Bench, Gradients
+from sleuth.core.contract.adapter import Bench, Compared, Gradients
 from sleuth.core.errors import Unsupported, UnusableInput
 from sleuth.core.observation import Failure, Observation
 from sleuth.core.runtime.tree import leaves, map_arrays
@@ -40,11 +41,12 @@ def quiet() -> Iterator[None]:
 def open_bench(subject: Subject) -> Iterator[Bench]:
     try:
         model, loss, optimiser = copy.deepcopy((subject.model, subject.loss, subject.optimizer))
+        _unbind(optimiser)
         note = None
     except Exception as error:  # a model may hold what cannot be copied: locks, graphs, open files
         model, loss, optimiser = subject.model, subject.loss, subject.optimizer
         note = f"the model cannot be copied ({type(error).__name__}: {error}); the original was used and put back"
-    bench = TorchBench(model, loss, optimiser, subject.step, loss_name(subject) or "loss")
+    bench = TorchBench(model, loss, optimiser, subject.step, loss_name(subject) or "loss", subject.answers)
     bench.note = note
     bench.known = _ids_of(subject.model, subject.optimizer)
     _require_shapes(model)
@@ -65,11 +67,12 @@ class Snapshot:
 
 
 class TorchBench(Bench):
-    def __init__(self, model: nn.Module, loss: Any, optimiser: Any, step: Any, name: str) -> None:
+    def __init__(self, model: nn.Module, loss: Any, optimiser: Any, step: Any, name: str, answers: Any = None) -> None:
         self.model = model
         self._loss = loss
         self._step = step
         self._name = name
+        self.answers = answers  # what a model that returns its loss returns -> its answers
         self._own_optimiser = not isinstance(optimiser, torch.optim.Optimizer)
         self.optimiser = self._stand_in(optimiser) if self._own_optimiser else optimiser
         self._modes = [(m, m.training) for m in model.modules()]
@@ -189,6 +192,8 @@ class TorchBench(Bench):
 
     @quiet()
     def forward(self, inputs: Any) -> Any:
+        if self.answers is not None:
+            raise Unsupported("the model returns its loss: it cannot be called without its target")
         with torch.no_grad():
             return self._call(_tensors(inputs))
 
@@ -198,9 +203,19 @@ class TorchBench(Bench):
         with torch.no_grad():
             if self._step is None:
                 return (self.forward(batch.inputs),)
-            with calls_heard(self.model, lambda given, output: heard.append(detached(output))):
+            with calls_heard(self.model, lambda given, output: heard.append(detached(output))), LossArguments() as mode:
                 self._compute(batch)
-        return tuple(heard)
+        return tuple(heard) if self.answers is None else self.answered(heard, mode.heard)
+
+    def answered(self, heard: list[Any], compared: list[Compared]) -> tuple[Any, ...]:
+        """Of a model that returns nothing but its loss: what a loss function inside was given."""
+        assert self.answers is not None
+        try:
+            return tuple(self.answers(output) for output in heard)
+        except Unsupported:
+            if not compared:
+                raise
+            return tuple(call.output for call in compared)
 
     @quiet()
     def usage(self, batch: Parts) -> Usage | None:
@@ -291,7 +306,7 @@ class TorchBench(Bench):
             raise Unsupported(f"the model cannot be copied: {error}") from None
         model = model.double()
         loss = loss.double() if isinstance(loss, nn.Module) else loss
-        return DoubleBench(model, loss, None, self._step, self._name)
+        return DoubleBench(model, loss, None, self._step, self._name, self.answers)
 
     def explain_failure(self, error: Exception, phase: str) -> Failure:
         failure = explain(error, phase, self.model)
@@ -323,6 +338,12 @@ def _wide_by_default() -> Iterator[None]:
         yield
     finally:
         torch.set_default_dtype(before)
+
+
+def _unbind(optimiser: Any) -> None:
+    """A schedule puts a `step` into its optimiser that is bound to that one; on a copy it would step the user's."""
+    if isinstance(optimiser, torch.optim.Optimizer):
+        vars(optimiser).pop("step", None)
 
 
 def _ids_of(model: nn.Module, optimiser: Any) -> set[int]:

@@ -17,6 +17,7 @@ from sleuth.core.trial.data import (
     Repeats,
     Resemblance,
     SecondPass,
+    TargetShift,
     WorkerNoise,
 )
 from sleuth.core.trial.hyperparameters import DecayTrial, GradientNoise, LongTraining, NoiseScale, RangeTest
@@ -92,6 +93,7 @@ __all__ = [
     "StartFacts",
     "StepEffect",
     "TargetPermutation",
+    "TargetShift",
     "TimeReach",
     "Trial",
     "TwoTrainings",

@@ -1,5 +1,6 @@
 """What was measured of the data. One frozen class a probe."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -265,3 +266,34 @@ class Alike:
 
     def numbers(self) -> dict[str, float | int]:
         return {"near_found": self.found, "near_asked": self.asked, "near": self.near, "dimension": self.dimension}
+
+
+@dataclass(frozen=True)
+class TargetShift(Trial):
+    """Sequences: how far ahead of its own position in the input the element lies that each prediction is compared with.
+
+    The target is what the loss function was really given, laid back over the positions of the input (views, flattening, cuts,
+    shifts inside the model and what is left out undone): a model that shifts by itself and one whose labels were shifted outside
+    give the same here.
+    """
+
+    input: str  # path of the input array among the model's arguments; "" where it is the only one
+    axis: int  # of the positions: 1 (samples, positions), 0 (positions, samples)
+    samples: int  # sequences that were compared
+    length: int  # positions of each
+    shares: Mapping[int, float]  # shift k -> share of the counted positions whose target is the input k positions later
+    counted: Mapping[int, int]  # shift k -> positions compared: in range, and not left out by the loss
+    chance: float  # share that would be equal if targets and inputs were drawn independently, by their frequencies
+    ignored: float  # share of the positions that the loss leaves out
+    given: Mapping[int, float]  # the same shares for the target as the model or the loader was given it; empty: unknown
+    integers: bool  # token ids; False: floating numbers
+
+    @property
+    def best(self) -> int | None:
+        """The shift at which nearly all positions agree; the smallest among equals."""
+        agreeing = [k for k, share in self.shares.items() if share >= AGREEING]
+        return min(agreeing, key=lambda k: (-round(self.shares[k], 2), abs(k)), default=None)
+
+
+# A few elements differ where a document ends, or a mask stands.
+AGREEING = 0.9

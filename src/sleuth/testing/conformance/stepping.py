@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from sleuth.core.contract.adapter import Adapter, Describes, Steps, Substitutes
+from sleuth.core.contract.adapter import Adapter, Compares, Describes, Steps, Substitutes
 from sleuth.core.subject import Usage
 from sleuth.testing.conformance.rule import benched, first_batch, rule, same, subject, weights
 from sleuth.testing.kit import Kit
@@ -162,3 +162,11 @@ def other_answers_reach_the_loss_and_leave_no_trace(adapter: Adapter, kit: Kit) 
         assert adapter.loss_with(bench, batch, spread) != loss  # type: ignore[attr-defined]
         assert np.array_equal(answers[0], adapter.values(bench.forward(batch.inputs)))
         assert bench.loss(batch) == loss
+
+
+@rule(Compares)
+def what_a_loss_function_is_given_is_told(adapter: Adapter, kit: Kit) -> None:
+    with benched(adapter, kit) as (bench, batch):
+        (call,) = adapter.compared(bench, batch)  # type: ignore[attr-defined]
+        assert np.array_equal(adapter.values(call.target), adapter.values(batch.target))
+        assert np.allclose(adapter.values(call.output), adapter.values(bench.forward(batch.inputs)))

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from sleuth.adapters.torch.watching.step_memory import Forward
-from sleuth.core.subject import Parts, call_model
+from sleuth.core.subject import Parts
 
 # Sums in another order, on another number of threads.
 ROUNDING = 1e-4
@@ -35,14 +35,14 @@ class FirstBatch:
         for name, module in model.named_modules():
             module.training = self.modes.get(name, True)
 
-    def obstacle(self, model: nn.Module, loss: Callable[[Any, Any], Any], parts: Parts) -> str:
+    def obstacle(self, model: nn.Module, compute: Callable[[nn.Module, Parts], Any], parts: Parts) -> str:
         """Why the loss that was put together cannot be trusted; empty: it comes to what it was. The model's buffers may move."""
         if self.loss is None:
             return "the loss of the first batch is not known, so it cannot be told whether it was put together rightly"
         before = float(self.loss)
         try:
             with self._as_it_was():
-                again = float(loss(call_model(model, model.forward, parts.inputs), parts.target))
+                again = float(compute(model, parts))
         except Exception as error:
             return f"the loss of the first batch could not be computed again: {type(error).__name__}: {error}"
         if again == before or (again != again and before != before) or abs(again - before) <= ROUNDING * abs(before):

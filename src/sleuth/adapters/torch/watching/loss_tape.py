@@ -41,7 +41,7 @@ class TapeLoss:
                 known[slot] = named[source.parameter]
             else:
                 known[slot] = _like(source.value.clone(), known)
-        return self.tape.run(known, _around)
+        return self.tape.run(known, around)
 
 
 def tape_loss(tape: Tape, samples: int, targets: list[torch.Tensor]) -> "tuple[TapeLoss, torch.Tensor] | str":
@@ -85,7 +85,7 @@ def _like(value: torch.Tensor, known: dict[int, torch.Tensor]) -> torch.Tensor:
     return value.double() if wide and value.is_floating_point() else value
 
 
-def _around(recorded: Recorded) -> ExitStack:
+def around(recorded: Recorded) -> ExitStack:
     stack = ExitStack()
     stack.enter_context(done_again(recorded.location))
     return stack

@@ -44,7 +44,7 @@ def parts_of(inputs: Any, target: torch.Tensor | None, *, first: bool = False) -
     """A copy without graph in the host's memory; None: this is too large for a single sample, or of a kind that is not kept."""
     tree = (inputs, target)
     tensors = [t for _, t in leaves(tree, is_tensor)]
-    if not tensors or not all(type(t) is torch.Tensor and t.layout is torch.strided for t in tensors) or not _is_plain(tree):
+    if not tensors or not all(type(t) is torch.Tensor and t.layout is torch.strided for t in tensors) or not is_plain(tree):
         return None
     rows = rows_that_fit(size_of(tree), {t.shape[0] if t.dim() else 0 for t in tensors}, first=first)
     if rows == 0:
@@ -65,6 +65,15 @@ def inputs_of(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     return args[0] if len(args) == 1 and is_tensor(args[0]) else args
 
 
+def call_of(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments that `inputs_of` was given."""
+    if isinstance(inputs, dict):
+        return (), inputs
+    if not isinstance(inputs, tuple):
+        return (inputs,), {}
+    return (inputs[:-1], inputs[-1]) if inputs and isinstance(inputs[-1], dict) else (inputs, {})
+
+
 def rows_of(parts: Parts) -> int:
     return next((len(t) for _, t in leaves(parts.inputs, is_tensor) if t.dim()), 0)
 
@@ -73,13 +82,13 @@ def _copy(tensor: torch.Tensor, rows: int | None) -> torch.Tensor:
     return (tensor.detach() if rows is None else tensor.detach()[:rows]).to("cpu", copy=True)
 
 
-def _is_plain(tree: Any) -> bool:
+def is_plain(tree: Any) -> bool:
     """Beside tensors only values: objects of the user's are not held on to."""
     if is_tensor(tree) or isinstance(tree, PLAIN):
         return True
     if isinstance(tree, dict):
-        return all(map(_is_plain, tree.values()))
-    return isinstance(tree, list | tuple) and all(map(_is_plain, tree))
+        return all(map(is_plain, tree.values()))
+    return isinstance(tree, list | tuple) and all(map(is_plain, tree))
 
 
 def _moved(parts: Parts, devices: list[torch.device]) -> Parts:

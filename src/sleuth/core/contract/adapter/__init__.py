@@ -6,7 +6,17 @@ misspelt method fails at construction. docs/design.md shows how each framework f
 
 from collections.abc import Callable
 
-from sleuth.core.contract.adapter.bench import Bench, CheckpointState, Gradients, LayerValues, Profiles, Steps, Substitutes
+from sleuth.core.contract.adapter.bench import (
+    Bench,
+    CheckpointState,
+    Compared,
+    Compares,
+    Gradients,
+    LayerValues,
+    Profiles,
+    Steps,
+    Substitutes,
+)
 from sleuth.core.contract.adapter.looking import Attends, Credits, Inspects, Routes, Shows
 from sleuth.core.contract.adapter.required import Adapter, Describes
 from sleuth.core.contract.adapter.sources import Crew, Employs, Orders, Rows
@@ -31,6 +41,8 @@ __all__ = [
     "Bench",
     "Bypass",
     "CheckpointState",
+    "Compared",
+    "Compares",
     "Credits",
     "Crew",
     "Describes",

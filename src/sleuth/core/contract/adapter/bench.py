@@ -115,6 +115,23 @@ class Substitutes(ABC):
         """The loss of a batch, without gradients, where each thing that the model returns goes through `change` first."""
 
 
+@dataclass(frozen=True)
+class Compared:
+    """What one call of a loss function was given, as arrays of the framework, and what it leaves out."""
+
+    name: str
+    output: Any
+    target: Any
+    ignored: int | None = None  # the class that does not count
+
+
+class Compares(ABC):
+    @abstractmethod
+    def compared(self, bench: Bench, batch: Parts) -> tuple[Compared, ...]:
+        """Of each loss function that was called while the loss of the batch was computed, without gradients: also inside the
+        model. Functions that the user wrote out are not heard."""
+
+
 class LayerValues(ABC):
     """What happens inside a model while a bench runs it."""
 

@@ -1,6 +1,6 @@
 """What the model is asked without a graph and outside of training: validation, by its sources."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -12,10 +12,13 @@ from sleuth.adapters.torch.watching.batch_sources import COPIES, Source, Sources
 from sleuth.adapters.torch.watching.reservoir import HostReservoir, inputs_of, parts_of, rows_of, with_target
 from sleuth.adapters.torch.watching.sample_indices import tensors_of
 from sleuth.core.contract.kept import Group, Passed
+from sleuth.core.subject import Parts
 
 # Sources that are told apart.
 MOST_GROUPS = 4
 MOST_BYTES = 16 << 20
+
+Apart = Callable[[Any], tuple[Any, Any] | None]
 
 
 class Asking:
@@ -53,9 +56,17 @@ class Asking:
             passed = found.reservoir.items[place]
             found.reservoir.keep(place, replace(passed, parts=with_target(passed.parts, target, rows_of(passed.parts))))
 
-    def groups(self) -> list[Group]:
-        found = [(key, p) for key, p in self._passes.items() if p.reservoir.items]
-        return [Group(p.reservoir.taken(), p.samples, p.source.told and key not in self.trained_on) for key, p in found]
+    def groups(self, apart: Apart | None = None) -> list[Group]:
+        """`apart`: where the model is given its targets too, the arguments of a call -> inputs and target."""
+        found = [(key, p, _taken_apart(p.reservoir.taken(), apart)) for key, p in self._passes.items() if p.reservoir.items]
+        return [Group(b, p.samples, p.source.told and key not in self.trained_on) for key, p, b in found if b]
+
+
+def _taken_apart(batches: list[Passed], apart: Apart | None) -> list[Passed]:
+    if apart is None:
+        return batches
+    sides = [(passed, apart(passed.parts.inputs)) for passed in batches]
+    return [replace(passed, parts=Parts(*side, side)) for passed, side in sides if side is not None]
 
 
 class Pass:

@@ -11,6 +11,8 @@ import numpy as np
 import torch
 from torch import distributed
 
+from sleuth.adapters.torch.pass_listener import is_tensor
+from sleuth.adapters.torch.returned_loss import ReturnedLoss
 from sleuth.adapters.torch.watching.batch_sources import COPIES, Source, Sources
 from sleuth.adapters.torch.watching.first_loss import FirstBatch
 from sleuth.adapters.torch.watching.initial_weights import weights_of
@@ -21,7 +23,8 @@ from sleuth.adapters.torch.watching.optimiser_recipe import Recipe, recipe_of
 from sleuth.adapters.torch.watching.recomputed_loss import LossAgain, loss_again, target_of
 from sleuth.adapters.torch.watching.recorders.asked_inputs import Asking
 from sleuth.adapters.torch.watching.recorders.scenes import Scenes
-from sleuth.adapters.torch.watching.reservoir import HostReservoir, inputs_of, parts_of, rows_of
+from sleuth.adapters.torch.watching.reservoir import HostReservoir, call_of, inputs_of, parts_of, rows_of
+from sleuth.adapters.torch.watching.returning import returned_loss
 from sleuth.adapters.torch.watching.sample_indices import tensors_of
 from sleuth.adapters.torch.watching.step_memory import Forward, Memory
 from sleuth.core.contract.kept import Group, Passed
@@ -34,7 +37,8 @@ class Draft(NamedTuple):
     """While a backward runs."""
 
     forward: Forward
-    target: torch.Tensor | None
+    inputs: Any
+    target: Any
     positions: np.ndarray | None
     source: Source
 
@@ -47,6 +51,7 @@ class KeptBatches(LoopRecorder):
         self._asking = Asking(self._sources)
         self.train = HostReservoir(MOST_BYTES)
         self.loss_again: LossAgain | TapeLoss | None = None
+        self.returned: ReturnedLoss | None = None  # the model itself returns the loss
         self.never_again = ""  # why the loss cannot be called again
         self._takes_beside = False  # the target is what the loader gives, not what the loss function is given in the end
         self.first: FirstBatch | None = None
@@ -95,10 +100,20 @@ class KeptBatches(LoopRecorder):
         self._note_loss(memory, self._sources.beside(given) if given else None)
         if not given or given[0].requires_grad or not first.unchanged:
             return
-        target = None if self._takes_beside else _target_in(memory)
+        sides = self._sides(memory, given)
+        if sides is None:
+            return
         samples = self._scenes.samples_in(memory)
         positions = None if samples is None or not samples.certain else np.asarray(samples.indices)
-        self._draft = Draft(first, self._sources.beside(given) if target is None else target, positions, source)
+        self._draft = Draft(first, *sides, positions, source)
+
+    def _sides(self, memory: Memory, given: list[torch.Tensor]) -> tuple[Any, Any] | None:
+        """Inputs and target of a batch; None: the model was called in another way than at first."""
+        first = memory.forwards[0]
+        if self.returned is not None:
+            return self.returned.form.apart(first.args, first.kwargs, is_tensor, self.loop.model.forward)
+        target = None if self._takes_beside else _target_in(memory)
+        return inputs_of(first.args, first.kwargs), self._sources.beside(given) if target is None else target
 
     def backward_failed(self, loss: torch.Tensor) -> None:
         self._draft = None
@@ -120,12 +135,11 @@ class KeptBatches(LoopRecorder):
             self._keep(place, draft)
 
     def _keep(self, place: int, draft: Draft) -> None:
-        inputs = inputs_of(draft.forward.args, draft.forward.kwargs)
-        parts = parts_of(inputs, draft.target, first=place == 0)
+        parts = parts_of(draft.inputs, draft.target, first=place == 0)
         if parts is None:
             return
         positions = None if draft.positions is None else draft.positions[: rows_of(parts)]
-        self.train.note_devices((inputs, draft.target))
+        self.train.note_devices((draft.inputs, draft.target))
         self.train.keep(place, Passed(self.loop.steps, parts, draft.source.epoch, positions))
         if place == 0:
             self.first = FirstBatch.of(draft.forward, self.loop.loss, self.loop.model)
@@ -143,11 +157,14 @@ class KeptBatches(LoopRecorder):
         self.fed_anew &= given.is_cpu and not (shared and address == self._address)
 
     def _note_loss(self, memory: Memory, beside: torch.Tensor | None) -> None:
-        if self.never_again or self.loss_again is not None:
+        if self.never_again or self.loss_again is not None or self.returned is not None:
             return
         found = None
         if isinstance(self.loop.model, Several) or len(memory.forwards) != 1:
             self.never_again = "the model is called several times before each backward"
+        elif (returned := returned_loss(memory, self._scenes.tapes, self.loop.model)) is not None:
+            self.returned = returned
+            return
         elif type(memory.root) is not int:
             self.never_again = "what goes backward is not what a loss function of torch returned"
         else:
@@ -176,7 +193,11 @@ class KeptBatches(LoopRecorder):
         self._draft, self._source, self._before = None, None, None
 
     def groups(self) -> list[Group]:
-        return self._asking.groups()
+        return self._asking.groups(None if self.returned is None else self._apart)
+
+    def _apart(self, inputs: Any) -> tuple[Any, Any] | None:
+        assert self.returned is not None
+        return self.returned.form.apart(*call_of(inputs), is_tensor, self.loop.model.forward)
 
 
 def _target_in(memory: Memory) -> torch.Tensor | None:
