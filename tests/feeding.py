@@ -34,6 +34,8 @@ NEEDS = {
     "conflicting-labels": {"targets", "classes"},
     "future-leaks": {"targets", "the next element as target"},
     "padding-counts-in-loss": {"targets"},
+    "targets-not-shifted": {"targets", "the next element as target"},
+    "targets-shifted-twice": {"targets", "the next element as target"},
     "weights-untied": {"an output as wide as a vocabulary"},
     "data-not-shuffled": {"several batches"},
     "same-batch-every-step": {"several batches"},

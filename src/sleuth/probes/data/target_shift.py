@@ -60,7 +60,8 @@ def target_shift(lab: Lab) -> Iterator[Observation]:
 
 def alike_samples(lab: Lab, count: int) -> Parts:
     """The first samples; the whole batch, where its arrays do not all count them on their first axis."""
-    sizes = {a.shape[0] for tree in (lab.batch.inputs, lab.batch.target) for _, a in leaves(tree, lab.adapter.is_array) if a.shape}
+    arrays = [a for tree in (lab.batch.inputs, lab.batch.target) for _, a in leaves(tree, lab.adapter.is_array)]
+    sizes = {a.shape[0] for a in arrays if a.shape}
     return first_samples(lab, lab.batch, count) if len(sizes) == 1 else lab.batch
 
 
