@@ -29,6 +29,8 @@ from sleuth.session.recorded import RecordedTraining
 OF_THE_LOADER = ("worker_noise", "second_pass", "gradient_noise")
 # What can be asked of a model whatever its weights are, and without its loss.
 OF_ANY_WEIGHTS = ("describing", "first_pass", "flowing", "causality", "dependence", "modes", "counting")
+# What asks for the weights of the first step only: the model need not be called.
+OF_FIRST_WEIGHTS = ("tying",)
 # Little work each: before the budget is spent on the rest, and in this order. A pass through the model that is only followed
 # need not be compiled.
 AT_ONCE = ("reading", "overlap", "describing", "flowing", "first_pass", "connecting", "time_reach")
@@ -149,6 +151,8 @@ class Aftermath:
             return NOT_BY_HAND
         if self._kept.forbidden:
             return self._kept.forbidden
+        if probe.name in OF_FIRST_WEIGHTS and self._kept.first_weights:
+            return ""
         why = "; ".join(self._kept.remarks) or "the model as it was at the first step was not kept"
         if not self._kept.callable:
             return why

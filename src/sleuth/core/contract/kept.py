@@ -41,6 +41,7 @@ class Kept:
     fed_anew: bool = False  # each step was given a batch made for it, not the arrays of the step before once more
     callable: bool = True  # the model is called once a batch
     at_start: bool = False
+    first_weights: bool = False  # the model is as it was at the first step, even where its loss cannot be called again
     forbidden: str = ""  # why the model must not be called any more
     remarks: tuple[str, ...] = ()
     noted: tuple[Observation, ...] = ()  # read off what was kept, without an experiment

@@ -26,6 +26,7 @@ from sleuth.core.trial.model import (
     Capacity,
     Causality,
     Connection,
+    CopiedWeight,
     Cut,
     Dependence,
     Flow,
@@ -41,6 +42,7 @@ from sleuth.core.trial.model import (
     ParameterStart,
     StartFacts,
     TimeReach,
+    Tying,
 )
 from sleuth.core.trial.resources import LayerLoad, Workload
 
@@ -52,6 +54,7 @@ __all__ = [
     "Capacity",
     "Causality",
     "Connection",
+    "CopiedWeight",
     "CrowdTrial",
     "Cut",
     "DecayTrial",
@@ -94,6 +97,7 @@ __all__ = [
     "TimeReach",
     "Trial",
     "TwoTrainings",
+    "Tying",
     "WorkerNoise",
     "Workload",
 ]

@@ -287,6 +287,7 @@ class TargetShift(Trial):
     ignored: float  # share of the positions that the loss leaves out
     given: Mapping[int, float]  # the same shares for the target as the model or the loader was given it; empty: unknown
     integers: bool  # token ids; False: floating numbers
+    traced: bool = True  # the loss function was heard, and what it was given was found among the model's answers
 
     @property
     def best(self) -> int | None:

@@ -46,6 +46,22 @@ class StartFacts:
 
 
 @dataclass(frozen=True)
+class Tying(Trial):
+    """Weights that have an embedding's shape, compared with it before the first step."""
+
+    copies: tuple["CopiedWeight", ...]
+
+
+@dataclass(frozen=True)
+class CopiedWeight:
+    """A weight that begins with the numbers of an embedding and is another parameter."""
+
+    path: str
+    embedding: str
+    size: int
+
+
+@dataclass(frozen=True)
 class FrozenTrunk(Trial):
     """A stretch of frozen weight matrices that the data meets before any that learns."""
 
@@ -178,12 +194,14 @@ class GradientError:
 
 @dataclass(frozen=True)
 class Causality(Trial):
-    """A model that predicts the next element: does its answer at a position depend on later ones?"""
+    """A model that is asked for elements of its own input: does its answer at a position depend on later ones?"""
 
     positions: int
     leaking: int  # positions whose output moved when only later inputs changed
     change: float  # the largest such move, relative to the outputs' own spread
     reach: int  # how many positions ahead the nearest leak comes from
+    ahead: int = 1  # how far ahead of its position the element lies that is asked for; 0: at that very position
+    own: float = 1.0  # share of the positions tried whose output moved with the element there (where nothing leaks)
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,8 @@ from sleuth.probes.lab.probe import Lab, probe
 from sleuth.probes.lab.roles import answers
 
 SHIFTS = range(-3, 4)
+# Among the lab's facts: the path of the input, and its TargetShift.
+FOUND = "target_shift"
 # Shorter ones have too few positions to tell a shift.
 SHORTEST = 4
 SAMPLES = 32
@@ -32,6 +34,7 @@ class Laid:
     inputs: np.ndarray
     targets: np.ndarray
     counts: np.ndarray
+    traced: bool = True
 
 
 @probe(
@@ -43,31 +46,38 @@ class Laid:
     share=0.05,
 )
 def target_shift(lab: Lab) -> Iterator[Observation]:
+    few = alike_samples(lab, SAMPLES)
     start = lab.bench.snapshot()
     try:
         lab.bench.set_training(False)
-        batch, laid = over_an_input(lab, SAMPLES)
+        laid = _over_an_input(lab, few)
     finally:
         lab.bench.restore(start)
-    yield _described(lab, batch, laid)
+    described = _described(lab, few, laid)
+    lab.facts[FOUND] = laid.path, described
+    yield described
 
 
-def over_an_input(lab: Lab, count: int) -> tuple[Parts, Laid]:
-    """On the first samples; on all, where those cannot be taken alone: the first axis may be that of the positions."""
-    few = first_samples(lab, lab.batch, count)
-    try:
-        return few, _laid_over(lab, few)
-    except Exception:
-        return lab.batch, _laid_over(lab, lab.batch)
+def alike_samples(lab: Lab, count: int) -> Parts:
+    """The first samples; the whole batch, where its arrays do not all count them on their first axis."""
+    arrays = [a for tree in (lab.batch.inputs, lab.batch.target) for _, a in leaves(tree, lab.adapter.is_array)]
+    sizes = {a.shape[0] for a in arrays if a.shape}
+    return first_samples(lab, lab.batch, count) if len(sizes) == 1 else lab.batch
 
 
-def _laid_over(lab: Lab, batch: Parts) -> Laid:
+def _over_an_input(lab: Lab, batch: Parts) -> Laid:
     sequences = {p: x for p, x in input_arrays(lab, batch.inputs).items() if _is_sequence(x)}
     found = [laid for call in _calls(lab, batch) for p, x in sequences.items() if (laid := _laid(lab, batch, call, p, x))]
     if not found:
         raise Unsupported(NONE)
     # Masks, kinds and places stand beside the ids and are sequences too: the one whose elements are the targets counts.
-    return max(found, key=lambda laid: max(_shares(laid, axis)[0][k] for axis in (1, 0) for k in SHIFTS))
+    # Where several agree (heads that look further ahead, a source that is copied), the next element is what it is about.
+    return max(found, key=_agreement)
+
+
+def _agreement(laid: Laid) -> tuple[float, float]:
+    shares = [_shares(laid, axis)[0] for axis in (1, 0)]
+    return round(max(s[k] for s in shares for k in SHIFTS), 2), max(s[1] for s in shares)
 
 
 def _is_sequence(x: np.ndarray) -> bool:
@@ -85,7 +95,11 @@ def _calls(lab: Lab, batch: Parts) -> list[Compared]:
 
 def _laid(lab: Lab, batch: Parts, call: Compared, path: str, x: np.ndarray) -> Laid | None:
     target = lab.adapter.values(call.target)
-    rows = _rows(lab, batch, call, x, target)
+    rows = _rows(lab, batch, call, x)
+    traced = rows is not None
+    if rows is None and target.size == x.size:
+        # Answers that cannot be found again: as many as there are positions stand in their order.
+        rows = np.arange(x.shape[0] * x.shape[1])
     if rows is None:
         return None
     width = x.shape[2:]
@@ -96,41 +110,29 @@ def _laid(lab: Lab, batch: Parts, call: Compared, path: str, x: np.ndarray) -> L
     counts = np.zeros(len(laid), dtype=bool)
     laid[rows] = values
     counts[rows] = True if call.ignored is None or values.dtype.kind == "f" else values != call.ignored
-    return Laid(path, x, laid.reshape(x.shape), counts.reshape(x.shape[:2]))
+    return Laid(path, x, laid.reshape(x.shape), counts.reshape(x.shape[:2]), traced)
 
 
-def _rows(lab: Lab, batch: Parts, call: Compared, x: np.ndarray, target: np.ndarray) -> np.ndarray | None:
+def _rows(lab: Lab, batch: Parts, call: Compared, x: np.ndarray) -> np.ndarray | None:
     """At which position of the input each row of the target is predicted."""
-    positions = x.shape[0] * x.shape[1]
-    width = int(np.prod(x.shape[2:]))
     if call.output is not None:
         for _, made in leaves(answers(lab, batch), lab.adapter.is_array):
             rows = _rows_in(lab.adapter.values(made), lab.adapter.values(call.output), x)
             if rows is not None:
                 return rows
-    # Answers that cannot be found again: as many as there are positions stand in their order.
-    return np.arange(positions) if target.size == positions * width else None
+    return None
 
 
 def _rows_in(values: np.ndarray, output: np.ndarray, x: np.ndarray) -> np.ndarray | None:
+    if values.ndim == 2 and len(values) == x.shape[0] * x.shape[1]:
+        values = values.reshape(*x.shape[:2], -1)
     if values.dtype.kind != "f" or values.shape[:2] != x.shape[:2]:
         return None
     return rows_in(values if values.ndim > 2 else values[..., None], output)
 
 
-def axis_of_positions(laid: Laid) -> int:
-    """The one along which the targets are more like the inputs."""
-    return max((1, 0), key=lambda axis: (max(_shares(laid, axis)[0].values()), axis))
-
-
-def is_ahead(laid: Laid, share: float) -> bool:
-    """Is what is predicted still to come in the input?"""
-    shares, _ = _shares(laid, axis_of_positions(laid))
-    return max(found for k, found in shares.items() if k > 0) > share and shares[0] < share
-
-
 def _described(lab: Lab, batch: Parts, laid: Laid) -> TargetShift:
-    axis = axis_of_positions(laid)
+    axis = max((1, 0), key=lambda axis: (max(_shares(laid, axis)[0].values()), axis))
     shares, counted = _shares(laid, axis)
     given = [lab.adapter.values(a) for _, a in leaves(batch.target, lab.adapter.is_array)]
     whole = [g for g in given if g.shape == laid.inputs.shape]
@@ -149,6 +151,7 @@ def _described(lab: Lab, batch: Parts, laid: Laid) -> TargetShift:
         ignored=1.0 - float(laid.counts.mean()),
         given=told,
         integers=integers,
+        traced=laid.traced,
     )
 
 

@@ -47,6 +47,7 @@ def kept(model: nn.Module, reservoir: KeptBatches, remarks: Sequence[str] = ()) 
         fed_anew=reservoir.fed_anew,
         callable=reservoir.called_once,
         at_start=loss is not None or step is not None,
+        first_weights=fresh is not None,
         forbidden=forbidden,
         remarks=(*remarks, *([reason] if reason else [])),
     )
