@@ -43,25 +43,17 @@ class Laid:
     share=0.05,
 )
 def target_shift(lab: Lab) -> Iterator[Observation]:
+    few = first_samples(lab, lab.batch, SAMPLES)
     start = lab.bench.snapshot()
     try:
         lab.bench.set_training(False)
-        batch, laid = over_an_input(lab, SAMPLES)
+        laid = _over_an_input(lab, few)
     finally:
         lab.bench.restore(start)
-    yield _described(lab, batch, laid)
+    yield _described(lab, few, laid)
 
 
-def over_an_input(lab: Lab, count: int) -> tuple[Parts, Laid]:
-    """On the first samples; on all, where those cannot be taken alone: the first axis may be that of the positions."""
-    few = first_samples(lab, lab.batch, count)
-    try:
-        return few, _laid_over(lab, few)
-    except Exception:
-        return lab.batch, _laid_over(lab, lab.batch)
-
-
-def _laid_over(lab: Lab, batch: Parts) -> Laid:
+def _over_an_input(lab: Lab, batch: Parts) -> Laid:
     sequences = {p: x for p, x in input_arrays(lab, batch.inputs).items() if _is_sequence(x)}
     found = [laid for call in _calls(lab, batch) for p, x in sequences.items() if (laid := _laid(lab, batch, call, p, x))]
     if not found:
@@ -118,19 +110,8 @@ def _rows_in(values: np.ndarray, output: np.ndarray, x: np.ndarray) -> np.ndarra
     return rows_in(values if values.ndim > 2 else values[..., None], output)
 
 
-def axis_of_positions(laid: Laid) -> int:
-    """The one along which the targets are more like the inputs."""
-    return max((1, 0), key=lambda axis: (max(_shares(laid, axis)[0].values()), axis))
-
-
-def is_ahead(laid: Laid, share: float) -> bool:
-    """Is what is predicted still to come in the input?"""
-    shares, _ = _shares(laid, axis_of_positions(laid))
-    return max(found for k, found in shares.items() if k > 0) > share and shares[0] < share
-
-
 def _described(lab: Lab, batch: Parts, laid: Laid) -> TargetShift:
-    axis = axis_of_positions(laid)
+    axis = max((1, 0), key=lambda axis: (max(_shares(laid, axis)[0].values()), axis))
     shares, counted = _shares(laid, axis)
     given = [lab.adapter.values(a) for _, a in leaves(batch.target, lab.adapter.is_array)]
     whole = [g for g in given if g.shape == laid.inputs.shape]
