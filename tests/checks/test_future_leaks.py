@@ -181,27 +181,3 @@ def test_dice_in_evaluation_mode_are_no_leak() -> None:
             return super().mix(x + 0.1 * torch.randn_like(x))
 
     assert not judged(Subject(Noisy(), batches(*windows()), per_letter)).findings
-
-
-class PositionsFirst(Recurrent):
-    """(positions, samples), with one row of scores a letter of the whole batch."""
-
-    def forward(self, ids: torch.Tensor) -> torch.Tensor:
-        return super().forward(ids.T).transpose(0, 1).flatten(0, 1)
-
-
-@pytest.mark.parametrize("both", [False, True])
-def test_targets_are_found_that_were_flattened_or_are_shifted_on_the_way(both: bool) -> None:
-    x, y = windows()
-    flat = [(a.T.contiguous(), b.T.flatten()) for a, b in batches(x, y)]
-
-    def shifts(scores: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        return per_letter(scores[:, :-1], labels[:, 1:])
-
-    for model, data, loss in (
-        (PositionsFirst(both), flat, fn.cross_entropy),
-        (Recurrent(both), [(a, a.clone()) for a, _ in batches(x, y)], shifts),
-    ):
-        found = judged(Subject(model, data, loss, torch.optim.Adam(model.parameters())))
-        assert bool(found.findings) is both
-        assert not found.not_examined

@@ -17,6 +17,8 @@ COMPILED_SECONDS = 15.0
 MOST_OF_THE_RATES = 90
 # A rate that moved less than this is the one that it began with.
 CLEARLY_HIGHER = 2.0
+# Of the budget: an experiment that takes less has its turn, whoever waits for it. Later ones may build on what it finds.
+LITTLE = 0.1
 
 
 def budget_for(recorded: RecordedTraining) -> float:
@@ -45,5 +47,5 @@ def undecided(recorded: RecordedTraining) -> frozenset[Any]:
 
 
 def undecided_first(probes: Iterable[Probe], wanted: frozenset[Any]) -> list[Probe]:
-    """Otherwise in their order. What only tells again what the training has shown comes last."""
-    return sorted(probes, key=lambda probe: bool(wanted) and wanted.isdisjoint(probe.emits))
+    """Otherwise in their order. What takes long and only tells again what the training has shown comes last."""
+    return sorted(probes, key=lambda probe: bool(wanted) and probe.share >= LITTLE and wanted.isdisjoint(probe.emits))
