@@ -77,7 +77,7 @@ def _what(observation: Observation) -> type[Observation] | Role:
 
 
 def _deadline(probe: Probe, lab: Lab) -> float:
-    reserved = sum(share for stage, share in RESERVED.items() if probe.stage < stage)
+    reserved = sum(share for stage, share in RESERVED.items() if probe.stage < stage) if lab.reserves else 0.0
     return min(lab.clock() + probe.share * lab.budget_seconds, lab.started + (1 - reserved) * lab.budget_seconds)
 
 

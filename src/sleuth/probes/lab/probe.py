@@ -60,6 +60,7 @@ class Lab:
     started: float = 0.0
     probe_deadline: float = float("inf")
     reference: tuple[Adapter, Subject] | None = None  # the same model elsewhere, and who knows it
+    reserves: bool = True  # later stages keep a part of the budget for themselves
     rate: float | None = None  # that the training came to run at, where it was seen to rise from another
 
     def __post_init__(self) -> None:
@@ -106,8 +107,8 @@ class Lab:
         return self.clock() > min(self.probe_deadline, self.started + self.budget_seconds)
 
     def begin_anew(self) -> None:
-        """The whole budget once more."""
-        self.started = self.clock()
+        """The whole budget once more, for whoever comes first."""
+        self.started, self.reserves = self.clock(), False
 
     def tick(self) -> None:
         if self.time_is_up():
