@@ -1,6 +1,7 @@
 """The range test: one rate with its reason, the curve kept, nothing left behind."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from sleuth import Subject
 from sleuth.adapters import adapter_for
 from sleuth.checks import all_checks
 from sleuth.core.engine import Engine
+from sleuth.core.observation import Step
 from sleuth.core.settings import Configuration
 from sleuth.core.trial import RangeTest
 from sleuth.probes.data.reading import reading
@@ -94,3 +96,16 @@ def everything(bench: Any) -> tuple[Any, ...]:
     groups = tuple(str({k: v for k, v in g.items() if k != "params"}) for g in state["param_groups"])
     modes = tuple(m.training for m in bench.model.modules())
     return tensors, moments, groups, modes, torch.get_rng_state().numpy().tobytes(), str(np.random.get_state())
+
+
+def test_a_rate_that_blows_up_at_once_is_not_named_where_the_training_warmed_up_to_it_and_learned() -> None:
+    """The experiment takes the full rate from the first step on."""
+    engine = Engine(all_checks(), Configuration(select=(HIGH,)))
+    engine.history = attempt(training(20.0, torch.optim.SGD, KIT.mlp(64, 64, 32, 10)), {HIGH}, {"overfit", "range_test"}).history
+    test = engine.history.single(RangeTest)
+    assert test is not None
+    engine.emit(replace(test, runs=tuple((rate, s, None if rate == test.current else e) for rate, s, e in test.runs)))
+    assert engine.find(HIGH) is not None
+    for step in range(200):
+        engine.emit(Step(step, loss=2.3 / (1 + step / 20), lr=20.0 * min(1.0, (step + 1) / 100)))
+    assert engine.find(HIGH) is None

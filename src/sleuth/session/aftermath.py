@@ -22,6 +22,7 @@ from sleuth.probes.lab.gathered_batches import Gathered, gather
 from sleuth.probes.lab.probe import Lab, Probe, all_probes
 from sleuth.probes.lab.sources import whole_batches
 from sleuth.probes.lab.validation_or_training import validation_of
+from sleuth.session.experiment_time import highest_rate, undecided, undecided_first
 from sleuth.session.recorded import RecordedTraining
 
 # These would need the user's own loader: its workers, its second pass, the size of its batches.
@@ -41,20 +42,6 @@ BY_HAND_SHARE = 0.4
 NOT_BY_HAND = "no derivative is written by hand: they are the framework's own"
 
 
-# For experiments: this share of the training's own time, within bounds.
-BUDGET_SHARE = 0.1
-BUDGET_SECONDS = (6.0, 30.0)
-# At least, where each experiment is compiled before it runs, which takes some tenths of a second every time.
-COMPILED_SECONDS = 15.0
-
-
-def budget_for(recorded: RecordedTraining) -> float:
-    """Seconds that suit the training's own time."""
-    least, most = BUDGET_SECONDS
-    least = COMPILED_SECONDS if recorded.kept is not None and recorded.kept.is_compiled else least
-    return min(most, max(least, BUDGET_SHARE * recorded.seconds))
-
-
 def examine(
     recorded: RecordedTraining, seconds: float, progress: Callable[[str], None], probes: Iterable[Probe] | None = None
 ) -> None:
@@ -66,6 +53,7 @@ def examine(
     during = ""
     try:
         aftermath = Aftermath(recorded.adapter, kept, seconds, recorded.history.has)
+        aftermath.rate, aftermath.wanted = highest_rate(recorded), undecided(recorded)
         aftermath.examine(recorded.take, progress, probes)
         during = aftermath.interrupted
     except KeyboardInterrupt:
@@ -86,6 +74,8 @@ class Aftermath:
         self._by_hand: tuple[str, ...] | None = None  # operations whose derivative somebody wrote, where that is known
         self.notes: list[str] = []
         self.interrupted = ""  # during what Ctrl-C came
+        self.rate: float | None = None  # that the training came to run at, where that is not the one it began with
+        self.wanted: frozenset[Any] = frozenset()  # kinds of observations that checks wait for
 
     def examine(self, emit: Emit, progress: Callable[[str], None], probes: Iterable[Probe] | None = None) -> None:
         """By these probes, in their order; None: by all there are, those that tell most for their time first."""
@@ -94,20 +84,34 @@ class Aftermath:
         samples = None if self._validation is None else self._validation.gathered.samples
         Sequenced(self._kept, self._adapter, self._seconds, samples).examine(emit, progress)
         self._examine_drift(emit)
-        lab = Lab(self._subject(), self._adapter, self._seconds, shared_clock(), progress=progress)
+        lab = Lab(self._subject(), self._adapter, self._seconds, shared_clock(), progress=progress, rate=self.rate)
         with ExitStack() as stack:
             stack.enter_context(self._adapter.preserve(lab.subject))
             if isinstance(self._adapter, Steps) and not self._kept.forbidden:
                 lab.bench_ = stack.enter_context(self._adapter.bench(lab.subject))
-            for probe in sorted(all_probes(), key=self._turn) if probes is None else probes:
-                try:
-                    self._run(probe, lab, emit)
-                except KeyboardInterrupt:  # this one and the rest say why they gave nothing
-                    self.interrupted = probe.title
-                    self._run(probe, lab, emit)
+            turns = list(probes) if probes is not None else self._in_turn()
+            late = [probe for probe in turns if not self._attempt(probe, lab, emit)]
+            # Once more the same time, for what was cut off because others had their shares. What it notes now counts.
+            lab.begin_anew()
+            lab.notes = [note for note in lab.notes if not any(note.startswith(probe.title) for probe in late)]
+            for probe in late:
+                self._attempt(replace(probe, share=1.0), lab, emit)
         self.notes += lab.notes
         if self._kept.callable and not self._kept.forbidden and not self.interrupted and lab.train.batches:
             self._draw(lab, emit)
+
+    def _in_turn(self) -> list[Probe]:
+        turns = sorted(all_probes(), key=self._turn)
+        at_once = [probe for probe in turns if probe.name in AT_ONCE]
+        return [*at_once, *undecided_first((probe for probe in turns if probe.name not in AT_ONCE), self.wanted)]
+
+    def _attempt(self, probe: Probe, lab: Lab, emit: Emit) -> bool:
+        """False: there was no time for it."""
+        try:
+            return self._run(probe, lab, emit)
+        except KeyboardInterrupt:  # this one and the rest say why they gave nothing
+            self.interrupted = probe.title
+            return self._run(probe, lab, emit)
 
     def _turn(self, probe: Probe) -> tuple[bool, int, bool]:
         """What is compiled takes its time: that comes after everything that the data alone can tell."""
@@ -119,21 +123,22 @@ class Aftermath:
         if drawing is not None:
             emit(drawing)
 
-    def _run(self, probe: Probe, lab: Lab, emit: Emit) -> None:
+    def _run(self, probe: Probe, lab: Lab, emit: Emit) -> bool:
         if probe in OF_THE_ORDER:
-            return
+            return True
         reason = self._obstacle(probe)
         if reason:
             for what in probe.emits:
                 self._pass_on(Absent(what, reason), emit)
-            return
+            return True
         if probe.name == "gradient_check" and self._by_hand:
             probe = replace(probe, share=BY_HAND_SHARE)
-        run_probe(probe, lab, lambda observation: self._pass_on(observation, emit))
+        in_time = run_probe(probe, lab, lambda observation: self._pass_on(observation, emit))
         if probe.name == "reading":
             lab.train.complete = self._is_complete
             if lab.validation is not None:
                 lab.validation.complete = False
+        return in_time
 
     def _obstacle(self, probe: Probe) -> str:
         if self.interrupted:

@@ -20,6 +20,7 @@ from sleuth.core.stage import Severity
 from sleuth.script.by_hand import advice
 from sleuth.script.post_mortem import explain_crash
 from sleuth.session import aftermath
+from sleuth.session.experiment_time import budget_for
 from sleuth.session.recorded import RecordedTraining
 from sleuth.session.report import build_report, configured, report_of
 from sleuth.session.run_folder import RUNS, file_name, new_folder
@@ -158,7 +159,7 @@ class Session:
         from sleuth.views import progress
 
         budget = self.options.budget
-        seconds = aftermath.budget_for(recorded) if budget is None else budget
+        seconds = budget_for(recorded) if budget is None else budget
         with progress.shown(False if self.options.quiet else None) as show:
             aftermath.examine(recorded, seconds, lambda text: show(f"{text} (some {seconds:.0f} s in all; Ctrl-C: no more)"))
 

@@ -14,6 +14,7 @@ from torch import nn
 
 from sleuth.adapters.torch.architecture import loss_name
 from sleuth.adapters.torch.compared import LossArguments
+from sleuth.adapters.torch.copying import deep_copy
 from sleuth.adapters.torch.failure import explain
 from sleuth.adapters.torch.failures.in_place import name_the_line
 from sleuth.adapters.torch.observing import Hearing
@@ -40,7 +41,7 @@ def quiet() -> Iterator[None]:
 @contextmanager
 def open_bench(subject: Subject) -> Iterator[Bench]:
     try:
-        model, loss, optimiser = copy.deepcopy((subject.model, subject.loss, subject.optimizer))
+        model, loss, optimiser = deep_copy((subject.model, subject.loss, subject.optimizer))
         _unbind(optimiser)
         note = None
     except Exception as error:  # a model may hold what cannot be copied: locks, graphs, open files
@@ -301,7 +302,7 @@ class TorchBench(Bench):
 
     def double(self) -> "TorchBench":
         try:
-            model, loss = copy.deepcopy((self.model, self._loss))
+            model, loss = deep_copy((self.model, self._loss))
         except Exception as error:
             raise Unsupported(f"the model cannot be copied: {error}") from None
         model = model.double()

@@ -89,7 +89,8 @@ def learning_rate_too_high(
         if end is None:
             yield NotExamined("the loss blows up at this rate, and at the smaller ones that were tried it does not fall")
         return
-    if end is not None and (reason := _why_not_said(seen, test, start)) is not None:
+    # At the full rate from the first step on: a training that warmed up to it did not do that.
+    if (end is not None or _warms_up(seen, test.current)) and (reason := _why_not_said(seen, test, start)) is not None:
         yield NotExamined(reason)
         return
     what = "becomes NaN or infinite" if end is None else f"goes from {start:.3g} to {end:.3g}"
@@ -142,6 +143,10 @@ def _in_training(seen: Seen) -> Evidence | NotExamined:
         last_step=found.step,
         strength=math.log10(found.factor),
     )
+
+
+def _warms_up(seen: Seen, rate: float) -> bool:
+    return next((s.lr for s in seen.all(Step) if s.lr is not None), rate) < rate / 2
 
 
 def _why_not_said(seen: Seen, test: RangeTest, start: float) -> str | None:

@@ -13,7 +13,7 @@ from sleuth.core.stage import Stage
 from sleuth.core.subject import Parts
 from sleuth.core.trial import RangeTest
 from sleuth.probes.lab.one_batch import sample_count, take_rows
-from sleuth.probes.lab.probe import Lab, probe
+from sleuth.probes.lab.probe import Lab, OutOfTime, probe
 from sleuth.probes.lab.rates import STEPS, sweep, use_working_rate
 
 RUN_STEPS = 60
@@ -125,7 +125,7 @@ def _plan(lab: Lab, start: Any) -> Plan:
     share = min(1.0, _share(lab, start, few))
     plan = Plan(int(STEPS * share), int(RUN_STEPS * share), _data(few))
     if plan.sweep_steps < LEAST_SWEEP or plan.run_steps < LEAST_RUN:
-        raise Unsupported(
+        raise OutOfTime(
             f"the {LEAST_SWEEP} steps it takes at least do not fit into what is left of budget_seconds={lab.budget_seconds:g}"
         )
     lab.notes.append(

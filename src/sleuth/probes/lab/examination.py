@@ -6,6 +6,7 @@ from sleuth.core.contract.adapter import Emit, Steps
 from sleuth.core.errors import Unsupported, UnusableInput
 from sleuth.core.observation import Absent, Ending, Frame, Observation, Role
 from sleuth.core.stage import Stage
+from sleuth.core.trial import Trial
 from sleuth.probes.lab.probe import Lab, OutOfTime, Probe, all_probes
 
 # Later stages keep this much of the budget for themselves: a large model must not spend it all on being looked at.
@@ -32,13 +33,15 @@ def examine_all(lab: Lab, emit: Emit) -> None:
                 _absent(probe, "the examination was interrupted", emit)
 
 
-def run_probe(probe: Probe, lab: Lab, emit: Emit) -> None:
+def run_probe(probe: Probe, lab: Lab, emit: Emit) -> bool:
+    """False: something is wanting for want of time, and may be tried once more."""
     reason = next((lab.failed[need] for need in probe.needs if need in lab.failed), None)
-    if reason is None and lab.clock() >= _deadline(probe, lab):
+    late = reason is None and lab.clock() >= _deadline(probe, lab)
+    if late:
         reason = f"the time for it was used up before (budget_seconds={lab.budget_seconds:g})"
     if reason is not None:
         _absent(probe, reason, emit)
-        return
+        return not late
     lab.progress(probe.title)
     began, lab.probe_deadline = lab.clock(), _deadline(probe, lab)
     seen = set()
@@ -49,9 +52,12 @@ def run_probe(probe: Probe, lab: Lab, emit: Emit) -> None:
             emit(observation)
     except UnusableInput:
         raise
-    except OutOfTime:
-        reason = f"cut off after {lab.clock() - began:.0f} s, its share of budget_seconds={lab.budget_seconds:g}"
-        lab.notes.append(f"{probe.title}: {reason}")
+    except OutOfTime as error:
+        late = True
+        cut = f"cut off after {lab.clock() - began:.0f} s, its share of budget_seconds={lab.budget_seconds:g}"
+        reason = str(error) or cut
+        if not str(error):
+            lab.notes.append(f"{probe.title}: {reason}")
     except Unsupported as error:
         reason = str(error)
     except Exception as error:  # the user's code may fail in ways the first pass did not show
@@ -59,6 +65,8 @@ def run_probe(probe: Probe, lab: Lab, emit: Emit) -> None:
     for what in probe.emits:
         if what not in seen:
             emit(Absent(what, reason))
+    # What exists once takes the place of what was found before; the rest would stand there twice.
+    return not late or any(not (isinstance(what, type) and issubclass(what, Trial)) for what in seen)
 
 
 def _what(observation: Observation) -> type[Observation] | Role:

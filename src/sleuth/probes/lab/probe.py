@@ -19,7 +19,7 @@ from sleuth.core.subject import Parts, Subject
 
 
 class OutOfTime(Exception):
-    """The probe's share of the time is used up."""
+    """The probe's share of the time is used up, or too small for what the message says."""
 
 
 @dataclass
@@ -60,6 +60,7 @@ class Lab:
     started: float = 0.0
     probe_deadline: float = float("inf")
     reference: tuple[Adapter, Subject] | None = None  # the same model elsewhere, and who knows it
+    rate: float | None = None  # that the training came to run at, where it was seen to rise from another
 
     def __post_init__(self) -> None:
         self.started = self.clock()
@@ -103,6 +104,10 @@ class Lab:
     def time_is_up(self) -> bool:
         """Has this probe used up its share? Probes bounded by steps ask between steps."""
         return self.clock() > min(self.probe_deadline, self.started + self.budget_seconds)
+
+    def begin_anew(self) -> None:
+        """The whole budget once more."""
+        self.started = self.clock()
 
     def tick(self) -> None:
         if self.time_is_up():

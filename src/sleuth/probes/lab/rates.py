@@ -39,9 +39,9 @@ class Sweep:
 
 def use_working_rate(lab: Lab) -> float | None:
     """The rate that training runs at. A schedule's warm-up may hold it near zero at this moment: then the rate that the
-    schedule starts from is set. None when sleuth's own stand-in optimises."""
+    schedule starts from is set, or the one that the training was seen to come to. None when sleuth's own stand-in optimises."""
     rate = lab.bench.lr
-    planned = planned_rate(lab)
+    planned = lab.rate or planned_rate(lab)
     if rate is None or planned is None or planned <= rate:
         return rate
     lab.bench.set_lr(planned)

@@ -1,13 +1,13 @@
 """The model that the user's function calls, and its call done again: for a step that nobody watched."""
 
 import ast
-import copy
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 from torch import nn
 
+from sleuth.adapters.torch.copying import deep_copy
 from sleuth.adapters.torch.failures.source import Function
 from sleuth.adapters.torch.tracing import call
 from sleuth.adapters.torch.watching.rerun_nonfinite import MOST_BYTES
@@ -48,7 +48,7 @@ def _on_a_copy(
     module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[nn.Module, Callable[[], Any]] | None:  # fmt: skip
     try:
-        twin = copy.deepcopy(module)
+        twin = deep_copy(module)
     except Exception:  # a tensor with a graph that the model keeps cannot be copied
         return None
     return twin, lambda: call(twin, detached(args), detached(kwargs))

@@ -1,6 +1,5 @@
 """An exception that ended the user's loop or script: everything that is known of it, watched or not."""
 
-import copy
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -10,6 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from sleuth.adapters.torch.copying import deep_copy
 from sleuth.adapters.torch.failures import leaving
 from sleuth.adapters.torch.failures.calls import Again, called_again, model_called
 from sleuth.adapters.torch.failures.changed import name_what_changed
@@ -134,7 +134,7 @@ def _again(model: nn.Module | None, memory: Memory | None, otherwise: Again) -> 
         if model is None or memory is None or why_not(model, memory) is not None:
             return otherwise()
         try:
-            twin = copy.deepcopy(model)
+            twin = deep_copy(model)
         except Exception:  # a tensor with a graph that the model keeps cannot be copied
             return None
 

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from sleuth.adapters.torch.bench import _is_array, _tensors, quiet
+from sleuth.adapters.torch.copying import deep_copy
 from sleuth.adapters.torch.state import preserved
 from sleuth.core.runtime.randomness import generators, put_state, random_preserved, state_of
 from sleuth.core.runtime.tree import map_arrays
@@ -26,7 +27,7 @@ def guest(model: nn.Module, *, as_is: bool = False) -> Iterator[nn.Module]:
         stack.enter_context(_random_kept(model))
         stack.enter_context(_layer_by_layer())
         try:
-            visited = copy.deepcopy(model, _shared(model))
+            visited = deep_copy(model, _shared(model))
         except Exception:  # it may hold what cannot be copied: locks, graphs, open files
             stack.enter_context(preserved(Subject(model, None)))
             stack.enter_context(_put_back(model))

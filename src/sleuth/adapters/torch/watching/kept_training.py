@@ -1,12 +1,12 @@
 """Puts together what a watch kept: model, loss and optimiser as they were at the first step, and the batches that passed by."""
 
-import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import nn
 
+from sleuth.adapters.torch.copying import deep_copy
 from sleuth.adapters.torch.returned_loss import ReturnedLoss
 from sleuth.adapters.torch.watching import patches
 from sleuth.adapters.torch.watching.initial_weights import is_small
@@ -95,7 +95,7 @@ def _forbidden(model: nn.Module, reservoir: KeptBatches) -> str:
 
 def _as_at_first(model: nn.Module, start: Mapping[str, torch.Tensor]) -> nn.Module | None:
     try:
-        fresh = copy.deepcopy(model)
+        fresh = deep_copy(model)
         now = {**dict(fresh.named_parameters()), **dict(fresh.named_buffers())}
         if now.keys() != start.keys() or any(now[name].shape != t.shape for name, t in start.items()):
             return None

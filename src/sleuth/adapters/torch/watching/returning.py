@@ -18,7 +18,7 @@ def returned_loss(memory: Memory, tapes: Sequence[Tape], model: nn.Module) -> Re
     """Of a step that calls the model once."""
     if isinstance(memory.root, View):
         path, tape = memory.root.path, None
-    elif memory.root is None and tapes and (found := _path(tapes[0], memory)) is not None:
+    elif memory.root is None and tapes and (found := _path(tapes[0])) is not None:
         path, tape = found, tapes[0]
     else:
         return None
@@ -31,13 +31,12 @@ def returned_loss(memory: Memory, tapes: Sequence[Tape], model: nn.Module) -> Re
     return None if form is None else ReturnedLoss(form, path, tape)
 
 
-def _path(tape: Tape, memory: Memory) -> str | None:
+def _path(tape: Tape) -> str | None:
     """Of the one number of the output that the tape goes on with; nothing else but constants may go into it."""
     used = set(tape.outputs.values())
     if len(used) != 1 or next(iter(used))[0] != 0:
         return None
     path = next(iter(used))[1]
-    number = next((t for name, weak in memory.forwards[0].outputs if name == path and (t := weak()) is not None), None)
     constant = all(s.value is not None and s.value.numel() == 1 and s.parameter is None for s in tape.leaves.values())
     opaque = any(call.opaque for call in tape.calls)
-    return path if number is not None and number.numel() == 1 and constant and not opaque else None
+    return path if tape.single == tape.outputs.keys() and constant and not opaque else None

@@ -1,6 +1,5 @@
 """A step done once more on a copy of the model, from the inputs that are still there, up to the op that is to blame."""
 
-import copy
 import math
 import struct
 from collections.abc import Sequence
@@ -12,6 +11,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from sleuth.adapters.torch.copying import deep_copy
 from sleuth.adapters.torch.pass_listener import is_tensor
 from sleuth.adapters.torch.tracing import call
 from sleuth.adapters.torch.watching.origin import tensor_sources
@@ -201,7 +201,7 @@ def found_again(thing: Any, outputs: list[Any]) -> Any:
 def _twin(model: nn.Module) -> nn.Module:
     """Tensors that a layer keeps from its last forward belong to a graph, and cannot be copied as they are."""
     held = [t for m in model.modules() for _, t in leaves(dict(vars(m)), is_tensor) if t.grad_fn is not None]
-    twin = copy.deepcopy(model, {id(t): t.detach().clone() for t in held})
+    twin = deep_copy(model, {id(t): t.detach().clone() for t in held})
     for parameter in twin.parameters():
         parameter.grad = None
     return twin

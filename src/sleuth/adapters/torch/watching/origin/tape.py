@@ -56,6 +56,7 @@ class Tape:
     root: int = -1  # the slot that went backward
     leaves: dict[int, Any] = field(default_factory=dict)  # slot: where it comes from
     prepared: dict[int, Any] = field(default_factory=dict)  # the same of what is made before the model has its say
+    single: frozenset[int] = frozenset()  # of `outputs`: those that are one number
 
     def run(self, known: dict[int, torch.Tensor], around: Callable[[Recorded], ExitStack]) -> torch.Tensor:
         """Once more; `known` are the tensors that come from outside, and becomes all of them. What is known already is not made
@@ -129,6 +130,7 @@ class TapeRecorder(TorchFunctionMode):
         first = {slot for slot in made if slot in self.outputs or self._given_before_made(slot, calls)}
         wanted = {slot for call in calls for slot in call.given} | {number}
         tape = Tape(calls, {s: self.outputs[s] for s in wanted if s in self.outputs}, number)
+        tape.single = frozenset(s for s in tape.outputs if self.alive[s].numel() == 1)
         tape.leaves = {s: None for s in wanted if s not in self.outputs and (s not in made or s in first)}
         tape.prepared = {s: None for s in made - self._depending(calls) if s not in tape.leaves and s in wanted}
         return tape
