@@ -106,3 +106,24 @@ def test_a_loss_that_is_written_out_is_not_followed() -> None:
     seen = judged(Recurrent(), IDS, IDS, by_hand)
     assert not seen.findings
     assert set(seen.not_examined) == set(NAMES)
+
+
+class TimeFirst(nn.Module):
+    """Reads (positions, samples), as torch's own recurrent layers do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding, self.rnn, self.head = nn.Embedding(len(LETTERS), 16), nn.GRU(16, 16), nn.Linear(16, len(LETTERS))
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        return self.head(self.rnn(self.embedding(ids))[0]).flatten(0, 1)
+
+
+@pytest.mark.parametrize(("ahead", "names"), [(1, []), (2, ["targets-shifted-twice"])])
+def test_positions_on_the_first_axis_are_followed_and_no_samples_that_mix(ahead: int, names: list[str]) -> None:
+    text = torch.cat((IDS, IDS.roll(1, 0)), 1).T[:, :40]
+    data = [(text[i : i + 12], text[i + ahead : i + ahead + 12].reshape(-1)) for i in range(4)]
+    subject = Subject(TimeFirst(), data, fn.cross_entropy)
+    assert (
+        look_with({*BASIS, "target_shift", "causality", "dependence", "flowing"}, subject, *NAMES, "samples-mix").names == names
+    )

@@ -6,7 +6,7 @@ from sleuth.core.check import Evidence, NotExamined, Seen, check
 from sleuth.core.observation import Architecture, Layer
 from sleuth.core.reading.flow import torn
 from sleuth.core.stage import Confidence, Severity, Stage
-from sleuth.core.trial import Dependence, Flow, Operation
+from sleuth.core.trial import Dependence, Flow, Operation, TargetShift
 
 # Changes are measured in units of the outputs' own spread. Other rows of the same matrix product may differ by rounding,
 # in half precision by a few parts in a thousand.
@@ -52,6 +52,12 @@ def samples_mix(seen: Seen, *, mixed: float = MIXED) -> Iterator[Evidence | NotE
         yield NotExamined(found.mixing_unknown)
         return
     if found.mixing <= mixed:
+        return
+    shift = seen.maybe(TargetShift)
+    if shift is not None and shift.axis == 0 and shift.best is not None:
+        yield NotExamined(
+            "the targets lie along the first axis of the inputs: it counts positions, and these may depend on each other"
+        )
         return
     flow = seen.maybe(Flow)
     cut = None if flow is None else torn(flow, found.samples)
