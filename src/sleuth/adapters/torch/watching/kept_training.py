@@ -1,6 +1,5 @@
 """Puts together what a watch kept: model, loss and optimiser as they were at the first step, and the batches that passed by."""
 
-import copy
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,6 +11,7 @@ from sleuth.adapters.torch.watching.initial_weights import is_small
 from sleuth.adapters.torch.watching.joint_models import Several
 from sleuth.adapters.torch.watching.loss_tape import TapeLoss
 from sleuth.adapters.torch.watching.recorders.kept_batches import KeptBatches
+from sleuth.adapters.torch.watching.uncompiled import copied, is_compiled, plain_name
 from sleuth.core.contract.kept import Kept, Passed
 from sleuth.core.subject import Subject
 
@@ -64,14 +64,14 @@ def _not_the_same(fresh: nn.Module, reservoir: KeptBatches, loss: Any, passed: P
 def _forbidden(model: nn.Module, reservoir: KeptBatches) -> str:
     if not reservoir.alone:
         return "the model is trained by several processes, which would have to do each experiment together"
-    if patches.compiled_already():
+    if patches.compiled_already() and not is_compiled(model):
         return "something of the model is compiled, and would have to be compiled again for each experiment"
     return "" if is_small(model) else "the model is too large to be called once more at the end"
 
 
 def _as_at_first(model: nn.Module, start: Mapping[str, torch.Tensor]) -> nn.Module | None:
     try:
-        fresh = copy.deepcopy(model)
+        fresh, start = copied(model), {plain_name(name): t for name, t in start.items()}
         now = {**dict(fresh.named_parameters()), **dict(fresh.named_buffers())}
         if now.keys() != start.keys() or any(now[name].shape != t.shape for name, t in start.items()):
             return None
@@ -86,4 +86,4 @@ def _write(model: nn.Module, values: Mapping[str, torch.Tensor]) -> None:
     now = {**dict(model.named_parameters()), **dict(model.named_buffers())}
     with torch.no_grad():
         for name, tensor in values.items():
-            now[name].copy_(tensor)
+            now[plain_name(name)].copy_(tensor)
