@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from sleuth.adapters.torch.watching.step_memory import Forward
+from sleuth.adapters.torch.watching.uncompiled import plain_name
 from sleuth.core.subject import Parts
 
 # Sums in another order, on another number of threads.
@@ -29,7 +30,7 @@ class FirstBatch:
     @classmethod
     def of(cls, forward: Forward, loss: float | torch.Tensor | None, model: nn.Module) -> "FirstBatch":
         kept = loss.detach().clone() if isinstance(loss, torch.Tensor) else loss
-        return cls(kept, forward.random, forward.autocast, {name: m.training for name, m in model.named_modules()})
+        return cls(kept, forward.random, forward.autocast, {plain_name(name): m.training for name, m in model.named_modules()})
 
     def set_modes(self, model: nn.Module) -> None:
         for name, module in model.named_modules():

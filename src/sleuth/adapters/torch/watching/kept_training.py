@@ -6,13 +6,13 @@ from typing import Any
 import torch
 from torch import nn
 
-from sleuth.adapters.torch.copying import deep_copy
 from sleuth.adapters.torch.returned_loss import ReturnedLoss
 from sleuth.adapters.torch.watching import patches
 from sleuth.adapters.torch.watching.initial_weights import is_small
 from sleuth.adapters.torch.watching.joint_models import Several
 from sleuth.adapters.torch.watching.loss_tape import TapeLoss
 from sleuth.adapters.torch.watching.recorders.kept_batches import KeptBatches
+from sleuth.adapters.torch.watching.uncompiled import copied, is_compiled, plain_name
 from sleuth.core.contract.kept import Kept, Passed
 from sleuth.core.subject import Parts, Subject, call_model
 
@@ -88,14 +88,14 @@ def _not_the_same(fresh: nn.Module, reservoir: KeptBatches, compute: Callable[[n
 def _forbidden(model: nn.Module, reservoir: KeptBatches) -> str:
     if not reservoir.alone:
         return "the model is trained by several processes, which would have to do each experiment together"
-    if patches.compiled_already():
+    if patches.compiled_already() and not is_compiled(model):
         return "something of the model is compiled, and would have to be compiled again for each experiment"
     return "" if is_small(model) else "the model is too large to be called once more at the end"
 
 
 def _as_at_first(model: nn.Module, start: Mapping[str, torch.Tensor]) -> nn.Module | None:
     try:
-        fresh = deep_copy(model)
+        fresh, start = copied(model), {plain_name(name): t for name, t in start.items()}
         now = {**dict(fresh.named_parameters()), **dict(fresh.named_buffers())}
         if now.keys() != start.keys() or any(now[name].shape != t.shape for name, t in start.items()):
             return None
@@ -110,4 +110,4 @@ def _write(model: nn.Module, values: Mapping[str, torch.Tensor]) -> None:
     now = {**dict(model.named_parameters()), **dict(model.named_buffers())}
     with torch.no_grad():
         for name, tensor in values.items():
-            now[name].copy_(tensor)
+            now[plain_name(name)].copy_(tensor)

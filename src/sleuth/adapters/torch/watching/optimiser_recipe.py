@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 from torch import nn
 from torch.optim import Optimizer
 
+from sleuth.adapters.torch.watching.uncompiled import plain_name
+
 
 class Recipe(NamedTuple):
     """How an optimiser was made, as far as its groups tell. It may be gone when the training is over."""
@@ -23,7 +25,7 @@ class Recipe(NamedTuple):
 
 
 def recipe_of(optimiser: Optimizer, model: nn.Module) -> Recipe:
-    names = {id(p): name for name, p in model.named_parameters()}
+    names = {id(p): plain_name(name) for name, p in model.named_parameters()}
     groups = []
     for group in optimiser.param_groups:
         settings = {key: value for key, value in group.items() if key != "params" and key != "initial_lr"}
