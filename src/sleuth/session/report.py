@@ -88,7 +88,7 @@ def build_report(
         stage_of={c.name: c.stage for c in engine.checks},
         # A script that died has not shown that it trains.
         examined_anything=examined,
-        unanswered=_unanswered(Seen(seen), judgement) if examined and source in WATCHED else "",
+        unanswered=_unanswered(Seen(seen), judgement, source) if examined and source in WATCHED else "",
         overhead=overhead,
         notes=(*(crash.note for crash in crashes), *notes),
         facts={**facts_of(seen), **(facts or {})},
@@ -99,10 +99,12 @@ def build_report(
     )
 
 
-def _unanswered(seen: Seen, judgement: Judgement) -> str:
+def _unanswered(seen: Seen, judgement: Judgement, source: str) -> str:
     if any(f.severity is not Severity.HINT for f in judgement.findings):
         return ""
-    return unanswered(seen) or little_examined(len(judgement.clear) + len(judgement.findings), judgement.not_examined)
+    looked = len(judgement.clear) + len(judgement.findings)
+    # A watch makes no experiments: that many checks do not look is what it is.
+    return unanswered(seen) or (little_examined(looked, judgement.not_examined) if source == "run" else "")
 
 
 def _worded(findings: Iterable[Finding], engine: Engine, framework: str | None) -> list[Finding]:
