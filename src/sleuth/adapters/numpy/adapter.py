@@ -13,12 +13,18 @@ from sleuth.adapters.numpy.checkpoint_state import NumpyCheckpointState
 from sleuth.adapters.numpy.costs import NumpyProfiles
 from sleuth.adapters.numpy.inspecting.inspecting import NumpyInspects
 from sleuth.adapters.numpy.layer_values import NumpyLayerValues
+from sleuth.adapters.numpy.script.discovery import ScriptDiscovery
+from sleuth.adapters.numpy.script.network import HeardNetwork
+from sleuth.adapters.numpy.script.watching import ScriptWatching
 from sleuth.adapters.numpy.watching.watching import NumpyWatching
+from sleuth.adapters.listening.discovery import Begin
 from sleuth.core.contract.adapter import (
     Adapter,
     Bench,
     Bypass,
     Describes,
+    Discovering,
+    Discovers,
     Dissects,
     Steps,
     Substitutes,
@@ -44,6 +50,7 @@ class NumpyAdapter(
     NumpyInspects,
     Adapter,
     Describes,
+    Discovers,
     Dissects,
     Steps,
     Substitutes,
@@ -130,4 +137,9 @@ class NumpyAdapter(
         guard: Guard | None = None,
         keeps: bool = False,
     ) -> Watching:
+        if isinstance(model, HeardNetwork):
+            return ScriptWatching(model, every=every, overhead=overhead, guard=guard)
         return NumpyWatching(model, optimisers, every=every, overhead=overhead, guard=guard)
+
+    def discover(self, begin: Begin, *, steps: int | None = None) -> Discovering:
+        return ScriptDiscovery(begin, steps)
