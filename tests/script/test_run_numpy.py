@@ -17,7 +17,9 @@ def softmax(z):
     e = np.exp(z - z.max(axis=1, keepdims=True))
     return e / e.sum(axis=1, keepdims=True)
 """
-GLOBALS = DATA + """
+GLOBALS = (
+    DATA
+    + """
 W1, b1 = rng.normal(size=(6, 8)) * 0.4, np.zeros(8)
 W2, b2 = rng.normal(size=(8, 3)) * 0.4, np.zeros(3)
 lr = 0.5
@@ -33,7 +35,10 @@ for i in range(120):
     W2 -= lr * dW2; b2 -= lr * db2
 print(repr(float(loss)), W1.sum())
 """
-DICT = DATA + """
+)
+DICT = (
+    DATA
+    + """
 def initialise():
     return {"W1": rng.normal(size=(6, 8)) * 0.4, "b1": np.zeros(8), "W2": rng.normal(size=(8, 3)) * 0.4, "b2": np.zeros(3)}
 def forward(x, params):
@@ -61,7 +66,10 @@ def model(x, y, rounds):
 params, cost = model(X, Y, 120)
 print(repr(float(cost)), params["W1"].sum())
 """
-LISTS = DATA + """
+)
+LISTS = (
+    DATA
+    + """
 class Network:
     def __init__(self, sizes):
         self.weights = [rng.normal(size=(a, b)) * 0.4 for a, b in zip(sizes[:-1], sizes[1:])]
@@ -85,7 +93,10 @@ net = Network([6, 8, 3])
 net.fit(X, Y, 40, 0.5)
 print(repr(net.loss), net.weights[0].sum())
 """
-LAYERS = DATA + """
+)
+LAYERS = (
+    DATA
+    + """
 class Momentum:
     def __init__(self, learning_rate=0.05, momentum=0.9):
         self.learning_rate, self.momentum, self.v = learning_rate, momentum, None
@@ -124,6 +135,7 @@ for i in range(120):
         grad = layer.backward_pass(grad)
 print(repr(float(loss)), layers[0].W.sum())
 """
+)
 FORMS = {"globals": (GLOBALS, 4), "dict": (DICT, 4), "lists": (LISTS, 4), "layers": (LAYERS, 6)}
 
 

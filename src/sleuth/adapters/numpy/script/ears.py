@@ -282,6 +282,12 @@ def _mark_duplicates(carried: list[Slot]) -> None:
     """What a function updates, and what its caller takes over from it, is one weight."""
     for i, slot in enumerate(carried):
         for other in carried[i + 1 :]:
-            if other.site != slot.site and other.shape == slot.shape and other.left.any() and np.array_equal(other.left, slot.left):
+            if other.site != slot.site and other.shape == slot.shape and _leave_the_same(slot, other):
                 worse = slot if slot.update.is_name and not other.update.is_name else other
                 worse.duplicate = True
+
+
+def _leave_the_same(one: Slot, other: Slot) -> bool:
+    """In the middle of a step one of them may be a step ahead."""
+    pairs = ((one.left, other.left), (one.left_before, other.left), (one.left, other.left_before))
+    return any(a is not None and b is not None and bool(b.any()) and np.array_equal(a, b) for a, b in pairs)

@@ -13,9 +13,13 @@ if TYPE_CHECKING:
     from sleuth.adapters.numpy.script.listener import ScriptListener
 
 # Gradients that pile up are carried on too.
-GRADIENT = re.compile(r"(^|[._])(d_?[A-Z]\w*|d_?[wb]\d*|d(weights?|bias(es)?|gamma|beta|kernels?|filters?)|\w*grads?\w*|nabla\w*|delta\w*)$")
+GRADIENT = re.compile(
+    r"(^|[._])(d_?[A-Z]\w*|d_?[wb]\d*|d(weights?|bias(es)?|gamma|beta|kernels?|filters?)|\w*grads?\w*|nabla\w*|delta\w*)$"
+)
 REMEMBERED = re.compile(r"running|veloc|moment|momentum|cache|ema\b|history|accum|_hat$|(^|[._])[mvs]_\w+|(^|[._])[mvst]$", re.I)
-STATISTICS = re.compile(r"running|moving|ema\b|loss|error|acc(uracy)?\b|score|correct|total|count|sum\b|time|elapsed|reward|return", re.I)
+STATISTICS = re.compile(
+    r"running|moving|ema\b|loss|error|acc(uracy)?\b|score|correct|total|count|sum\b|time|elapsed|reward|return", re.I
+)
 RATE = re.compile(r"(^|[._])(lr|learning_?rate|learn_?rate|eta|alpha|step_?size|epsilon|rate)\d*$", re.I)
 UPDATING = re.compile(r"update|step|optimi[sz]|descent|sgd|adam|backprop|backward", re.I)
 
@@ -38,7 +42,9 @@ class HeardNetwork:
 
 def weights_among(carried: list[Slot]) -> list[Slot]:
     """Empty where nothing shows that it is a training."""
-    found = [s for s in carried if not s.duplicate and not GRADIENT.search(s.update.target) and not STATISTICS.search(s.update.target)]
+    found = [
+        s for s in carried if not s.duplicate and not GRADIENT.search(s.update.target) and not STATISTICS.search(s.update.target)
+    ]
     found = [s for s in found if s.shape or _is_taken_off(s)]
     found = [s for s in found if not _is_remembered(s, found)]
     arrays = [s for s in found if s.shape]
@@ -48,7 +54,11 @@ def weights_among(carried: list[Slot]) -> list[Slot]:
 def _is_taken_off(slot: Slot) -> bool:
     """A number that something is taken off, and not a sum of many."""
     text = slot.update.value
-    return slot.update.scaled is False and (RATE.search(" ".join(slot.update.operands)) is not None or _has_rate(slot)) and bool(text)
+    return (
+        slot.update.scaled is False
+        and (RATE.search(" ".join(slot.update.operands)) is not None or _has_rate(slot))
+        and bool(text)
+    )
 
 
 def _has_rate(slot: Slot) -> bool:

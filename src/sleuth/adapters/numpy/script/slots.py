@@ -34,6 +34,7 @@ class Slot:
     key: Any  # which of several that the statement updates
     shape: tuple[int, ...]
     left: np.ndarray  # some entries, as the statement left them
+    left_before: np.ndarray | None = None  # the time before
     links: int = 0
     breaks: int = 0
     order: int = 0
@@ -67,7 +68,7 @@ class SiteSlots:
 
     @property
     def is_hopeless(self) -> bool:
-        return self.misses >= BREAKS and not any(slot.links for slot in self.slots)
+        return (self.misses >= BREAKS or len(self.slots) >= MOST_LEAVES) and not any(slot.links for slot in self.slots)
 
     def met(self, key: Any, before: np.ndarray, after: np.ndarray) -> Slot:
         was, now = some_of(before), some_of(after)
@@ -78,10 +79,10 @@ class SiteSlots:
         if linked is not None:
             linked.passed = False
             linked.links += 1
-            linked.left = now
+            linked.left_before, linked.left = linked.left, now
             return linked
-        self.misses += 1
         if own is not None:
+            self.misses += 1
             own.breaks += 1
             own.left = now
             return own

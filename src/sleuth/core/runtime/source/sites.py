@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 # What a loss is called. Whether it is one, its value tells: one number.
-LOSS = re.compile(r"(^|_)(loss|cost|criterion|objective|cross_?entropy|nll|mse|bce|mae|err|error)s?($|_|\d|fn|func)|loss(es)?$", re.I)
+LOSS = re.compile(
+    r"(^|_)(loss|cost|criterion|objective|cross_?entropy|nll|mse|bce|mae|err|error)s?($|_|\d|fn|func)|loss(es)?$", re.I
+)
 # Asked for twice, these say the same and do nothing.
 HARMLESS = ("str", "int", "len", "repr")
 # Functions of NumPy that add: np.subtract(w, step).
