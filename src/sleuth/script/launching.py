@@ -12,7 +12,6 @@ from types import CodeType, ModuleType
 
 from sleuth.script.target import Target
 
-
 Compile = Callable[[bytes, str], CodeType | None]
 
 

@@ -243,8 +243,8 @@ class Session:
             return f"the script ended by {type(error).__name__} before an optimiser was at work"
         if self._adapter.name == "numpy":
             return (
-                "no framework was imported, and no weights were heard that the script's own lines update step by step. Around a loop "
-                "of your own, write: with sleuth.watch(network, lr): …"
+                "no framework was imported, and no weights were heard that the script's own lines update step by step. Around "
+                "a loop of your own, write: with sleuth.watch(network, lr): …"
             )
         return (
             f"no optimiser of {self._adapter.name} was heard in the script, and no weights were written by hand after each "

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from sleuth import kernel
+from sleuth.adapters.listening.discovery import Begin
 from sleuth.adapters.numpy import describing, dissecting, flow, forms, state
 from sleuth.adapters.numpy.bench import NumpyBench, open_bench
 from sleuth.adapters.numpy.checkpoint_state import NumpyCheckpointState
@@ -17,7 +18,6 @@ from sleuth.adapters.numpy.script.discovery import ScriptDiscovery
 from sleuth.adapters.numpy.script.network import HeardNetwork
 from sleuth.adapters.numpy.script.watching import ScriptWatching
 from sleuth.adapters.numpy.watching.watching import NumpyWatching
-from sleuth.adapters.listening.discovery import Begin
 from sleuth.core.contract.adapter import (
     Adapter,
     Bench,

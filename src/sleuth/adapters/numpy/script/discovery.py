@@ -36,10 +36,13 @@ class ScriptDiscovery(Discovery):
         self._attended = self.begin(network, (), "numpy")
         return None if self._attended is None else network.listener
 
-    def _over(self) -> None:
+    def _over(self, is_none: bool) -> None:
         if self._attended is not None and self.is_listening:
             attended, self._attended = self._attended, None
-            self.end(attended)
+            if is_none:
+                self.drop(attended)
+            else:
+                self.end(attended)
 
     def _failed(self, error: Exception) -> None:
         self.give_up(error)

@@ -19,17 +19,20 @@ from sleuth.core.runtime.source.loading import Hook
 MOST_LOGGED = 4096
 # Such small trainings that come to nothing are something else, such as sums over a batch.
 FEW_STEPS, FEW_TIMES = 24, 2
+# Links of a chain at which a training may begin, and after which it is none.
+TRIES = (LINKS + 1, 6, 12, 24, 48)
+MOST_LINKS = 64
 
 
 class Ears:
-    """`begin(network)` opens a watch, or None; `end()` closes the one that is open; `drop()` forgets it; `stepped()` may raise,
+    """`begin(network)` opens a watch, or None; `end(is_none)` closes the one that is open, or forgets it; `stepped()` may raise,
     because the user asked for a number of steps."""
 
     def __init__(
         self,
         hook: Hook,
         begin: Callable[[HeardNetwork], ScriptListener | None],
-        end: Callable[[], None],
+        end: Callable[[bool], None],
         failed: Callable[[Exception], None],
         stepped: Callable[[], None],
     ) -> None:
@@ -37,6 +40,7 @@ class Ears:
         self.training: ScriptListener | None = None
         self._sites: dict[int, SiteSlots] = {}
         self._off: set[int] = set()
+        self._asleep: set[int] = set()  # off while a training is followed that is not theirs
         self._stash: dict[int, list[tuple[Any, int, np.ndarray]]] = {}
         self._log: list[Event | tuple[int, Any]] = []
         self._short: dict[int, int] = {}  # trainings of few steps, by the statement of their first weight
@@ -144,14 +148,15 @@ class Ears:
             return training.update(event) and self._step_over(event)
         if training is None and len(self._log) < MOST_LOGGED:
             self._log.append(event)
-        if event.slot.links == LINKS + 1 and training is None:
-            self._try_to_begin()
-        elif event.slot.links > LINKS + 2 and (training is None or not event.slot.is_carried):
+        if event.slot.links in TRIES and event.slot.shape and training is None:
+            self._try_to_begin(event.slot)
+        elif event.slot.links > MOST_LINKS and (training is None or not event.slot.is_carried):
             self._off.add(event.slot.site)
         return False
 
-    def _try_to_begin(self) -> None:
-        carried = [slot for site in self._sites.values() for slot in site.slots if slot.is_carried]
+    def _try_to_begin(self, latest: Slot) -> None:
+        turn = self._last_turn(latest)
+        carried = [s for site in self._sites.values() for s in site.slots if s.is_carried and turn.get(id(s)) == 1]
         order = {id(e.slot): i for i, e in reversed(list(enumerate(self._log))) if isinstance(e, Event)}
         for slot in carried:
             slot.order = order.get(id(slot), 0)
@@ -162,6 +167,8 @@ class Ears:
             return
         give_names(weights)
         first = {id(e.slot): e.before for e in reversed(self._log) if isinstance(e, Event)}
+        if not all(id(s) in first for s in weights):
+            return
         network = HeardNetwork(weights, {s.name: first[id(s)] for s in weights}, LossChoice(self._hook.sites.tellings))
         listener = self._begin(network)
         log, self._log = self._log, []
@@ -170,7 +177,8 @@ class Ears:
             return
         self.training = listener
         own = {s.site for s in weights}
-        self._off |= {number for number in self._sites if number not in own}
+        self._asleep = {number for number in self._sites if number not in own} - self._off
+        self._off |= self._asleep
         last: Event | None = None
         for entry in log:
             if isinstance(entry, Event):
@@ -179,6 +187,16 @@ class Ears:
                 listener.told.append(entry)
         if last is not None:
             self._step_over(last)
+
+    def _last_turn(self, latest: Slot) -> dict[int, int]:
+        """How often each was updated since this one was the last time. What a step adds up is updated more often than weights."""
+        counts: dict[int, int] = {}
+        events = [e for e in self._log if isinstance(e, Event)]
+        for event in reversed(events):
+            if event.slot is latest and id(latest) in counts:
+                break
+            counts[id(event.slot)] = counts.get(id(event.slot), 0) + 1
+        return counts
 
     def _step_over(self, event: Event) -> bool:
         """How closely is the next one followed?"""
@@ -233,16 +251,19 @@ class Ears:
         return found == self._mark or found != found or abs(found - self._mark) <= 0.5 * abs(self._mark)
 
     def _restart(self) -> None:
-        """The weights are others than those that the last step left: another training begins."""
+        """The weights are others than those that the last step left: another training begins, or this one was none."""
         training, self.training = self.training, None
-        if training is not None and training.steps < FEW_STEPS:
+        is_none = training is not None and training.steps < FEW_STEPS and not training.losses.is_heard
+        if training is not None and is_none:
             first = training.network.slots[0].site
             self._short[first] = self._short.get(first, 0) + 1
             if self._short[first] >= FEW_TIMES:
                 self._off |= {s.site for s in training.network.slots}
+        self._off -= self._asleep
+        self._asleep = set()
         self._sites = {n: s for n, s in self._sites.items() if n in self._off}
         self._log = []
-        self._end()
+        self._end(is_none)
 
 
 def _where(inner: Any, owner: Any, key: Any, identity: int) -> tuple[int, Any]:
@@ -254,7 +275,7 @@ def _where(inner: Any, owner: Any, key: Any, identity: int) -> tuple[int, Any]:
 
 
 def _inner(slot: Slot) -> Any:
-    return slot.key[1] if slot.update.each or not slot.update.is_name and isinstance(slot.key, tuple) else None
+    return slot.key[1] if slot.update.each or (not slot.update.is_name and isinstance(slot.key, tuple)) else None
 
 
 def _entry(value: Any, key: Any, place: int) -> float:

@@ -87,7 +87,7 @@ class ScriptListener(Listener):
         size = sum(a.nbytes for group in (before, after, gradients) for a in group.values())
         self._put(LookedStep(self.steps, loss, self.rate, seconds, before, after, gradients), size)
         self.looks += 1
-        self.network.values = after
+        self.network.values = {**self.network.values, **after}
         self.steps += 1
 
     def pass_step(self) -> None:

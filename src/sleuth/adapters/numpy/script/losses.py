@@ -54,6 +54,11 @@ class LossChoice:
             return self._added(chosen, found, told)
         return found
 
+    @property
+    def is_heard(self) -> bool:
+        """At most of the steps."""
+        return self.chosen is not None and 2 * self.heard[self.chosen].steps > self._steps
+
     def of_validation(self, told: list[tuple[int, Any]]) -> float | None:
         found = [v for n, value in told if n >= 0 and _is_validation(self.tellings[n]) and (v := number_in(value)) is not None]
         return found[-1] if found else None

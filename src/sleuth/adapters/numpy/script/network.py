@@ -1,6 +1,7 @@
 """What is trained, as far as the updates show it: names, shapes and values of the weights."""
 
 import re
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -112,6 +113,6 @@ def in_order(slots: list[Slot]) -> list[Slot]:
     matrices = [s.shape for s in slots if len(s.shape) == 2 and min(s.shape) > 1]
     widths = {s.shape[-1] if len(s.shape) == 1 else max(s.shape) for s in slots if s.shape and np.prod(s.shape) == max(s.shape)}
     out_last = sum(shape[1] in widths for shape in matrices) >= sum(shape[0] in widths for shape in matrices)
-    forwards = sum(a[1] == b[0] if out_last else a[0] == b[1] for a, b in zip(matrices, matrices[1:], strict=False))
-    backwards = sum(b[1] == a[0] if out_last else b[0] == a[1] for a, b in zip(matrices, matrices[1:], strict=False))
+    forwards = sum(a[1] == b[0] if out_last else a[0] == b[1] for a, b in pairwise(matrices))
+    backwards = sum(b[1] == a[0] if out_last else b[0] == a[1] for a, b in pairwise(matrices))
     return slots[::-1] if backwards > forwards else slots

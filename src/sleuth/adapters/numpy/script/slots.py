@@ -17,6 +17,8 @@ from sleuth.core.runtime.source.sites import Update
 COMPARED = 64
 # A list of arrays is one network's, not a data set.
 MOST_LEAVES = 256
+# A network whose weights are single Python numbers is none of NumPy's.
+MOST_NUMBERS = 16
 # Links in a chain that make a weight, and breaks without one that make something else.
 LINKS = 2
 # Between two updates a weight may shrink by this factor, and so many entries of at least so many stay what they were.
@@ -68,6 +70,8 @@ class SiteSlots:
 
     @property
     def is_hopeless(self) -> bool:
+        if len(self.slots) > MOST_NUMBERS and not any(slot.shape for slot in self.slots):
+            return True
         return (self.misses >= BREAKS or len(self.slots) >= MOST_LEAVES) and not any(slot.links for slot in self.slots)
 
     def met(self, key: Any, before: np.ndarray, after: np.ndarray) -> Slot:
@@ -75,7 +79,9 @@ class SiteSlots:
         same = [s for s in self.slots if s.shape == before.shape]
         own = next((s for s in same if s.key == key), None)
         linked = own if own is not None and (own.passed or _equal(own.left, was)) else None
-        linked = linked or next((s for s in same if s.passed or _equal(s.left, was)), None)
+        # Many a number is 0.0: that two are equal says nothing.
+        if linked is None and before.size > 1:
+            linked = next((s for s in same if s.passed or _equal(s.left, was)), None)
         if linked is not None:
             linked.passed = False
             linked.links += 1

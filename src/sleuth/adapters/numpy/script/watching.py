@@ -1,7 +1,6 @@
 """A watch of a training that a script runs by hand."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 

@@ -86,7 +86,7 @@ def is_pure(node: ast.expr) -> bool:
 
 def root(target: ast.expr) -> ast.expr:
     """The array of W[:, 1:] or W[...]: what stands under a name or a key."""
-    while isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Slice | ast.Tuple) or _is_all(target):
+    while (isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Slice | ast.Tuple)) or _is_all(target):
         target = target.value  # type: ignore[attr-defined]
     return target
 
@@ -126,7 +126,7 @@ def _how(name: str, target: ast.expr, value: ast.expr) -> tuple[bool, bool, str]
                 return (False, False, terms[0][1]) if is_pure(first) else None
         case ast.Call(func=called, args=arguments):
             by_numpy = isinstance(called, ast.Attribute) and ast.unparse(called.value) in ("np", "numpy")
-            if by_numpy and called.attr not in ADDING:  # type: ignore[union-attr]
+            if by_numpy and _called(called) not in ADDING:
                 return None
             # out = layer.forward(out, training) is carried from layer to layer, and no update.
             if not by_numpy and not UPDATING.search(_called(called)):
