@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from sleuth.adapters.numpy.script.listener import MOST_TOLD, ScriptListener
+from sleuth.adapters.numpy.script.loop import LoopFinder
 from sleuth.adapters.numpy.script.losses import LossChoice
 from sleuth.adapters.numpy.script.network import HeardNetwork, give_names, in_order, weights_among
 from sleuth.adapters.numpy.script.operands import fitting, operands_of, rate_in
@@ -49,6 +50,7 @@ class Ears:
         self._mark: float = 0.0
         self._mark_due = False
         self._mark_at: tuple[Any, int] = (None, 0)
+        self._finder: LoopFinder | None = None
 
     def open(self) -> None:
         self._hook.told, self._hook.told_before, self._hook.passed = self._told, self._told_before, self._passed
@@ -58,6 +60,8 @@ class Ears:
         self._hook.before, self._hook.after = self._before, self._after
 
     def _told(self, number: int, value: Any) -> None:
+        if self._finder is not None:
+            self._finder.told(number, sys._getframe(1))
         if self.training is not None:
             self.training.told.append((number, value))
             if len(self.training.told) > MOST_TOLD:
@@ -119,6 +123,8 @@ class Ears:
             self._off.add(number)
         over = False
         for event, broke in events:
+            if self._finder is not None and self.training is not None and id(event.slot) in self.training.names:
+                self._finder.updated(self.training.names[id(event.slot)], event, frame)
             over |= self._take(event, broke)
         return over
 
@@ -166,6 +172,9 @@ class Ears:
         if not weights:
             return
         give_names(weights)
+        others = tuple({s.update.target for s in carried} - {s.update.target for s in weights})
+        for slot in weights:
+            slot.remembered = others
         first = {id(e.slot): e.before for e in reversed(self._log) if isinstance(e, Event)}
         if not all(id(s) in first for s in weights):
             return
@@ -176,6 +185,7 @@ class Ears:
             self._hook.silence()
             return
         self.training = listener
+        self._finder = LoopFinder(self._hook.trees)
         own = {s.site for s in weights}
         self._asleep = {number for number in self._sites if number not in own} - self._off
         self._off |= self._asleep
@@ -202,7 +212,11 @@ class Ears:
         """How closely is the next one followed?"""
         training = self.training
         assert training is not None
-        if training.looks_next():
+        if self._finder is not None:
+            self._finder.step_over(training.losses.chosen)
+            training.network.loop, training.network.no_loop = self._finder.loop, self._finder.reason
+            self._finder = None if self._finder.is_done else self._finder
+        if training.looks_next() or self._finder is not None:
             self._listen_in_full()
             return True
         slots = training.network.slots
@@ -252,7 +266,7 @@ class Ears:
 
     def _restart(self) -> None:
         """The weights are others than those that the last step left: another training begins, or this one was none."""
-        training, self.training = self.training, None
+        training, self.training, self._finder = self.training, None, None
         is_none = training is not None and training.steps < FEW_STEPS and not training.losses.is_heard
         if training is not None and is_none:
             first = training.network.slots[0].site

@@ -63,6 +63,14 @@ class LossChoice:
         found = [v for n, value in told if n >= 0 and _is_validation(self.tellings[n]) and (v := number_in(value)) is not None]
         return found[-1] if found else None
 
+    def of_again(self, told: list[tuple[int, Any]]) -> float | None:
+        """Of a step that is done again, or of its part before the first update."""
+        value = None if self.chosen is None else next((v for n, v in reversed(told) if n == self.chosen), None)
+        found = None if value is None else number_in(value)
+        if found is None or self.chosen is None or self.tellings[self.chosen].how != "added":
+            return found
+        return self._added(self.chosen, found, told)
+
     def _added(self, chosen: int, value: float, told: list[tuple[int, Any]]) -> float:
         """A sum that was begun in this step is the step's; one that goes on from step to step has grown by it."""
         own = self.tellings[chosen]

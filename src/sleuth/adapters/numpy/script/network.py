@@ -12,6 +12,7 @@ from sleuth.core.location import Location, locate
 
 if TYPE_CHECKING:
     from sleuth.adapters.numpy.script.listener import ScriptListener
+    from sleuth.adapters.numpy.script.loop import Loop
 
 # Gradients that pile up are carried on too.
 GRADIENT = re.compile(
@@ -32,6 +33,9 @@ class HeardNetwork:
 
     def __init__(self, slots: list[Slot], values: dict[str, np.ndarray], losses: LossChoice) -> None:
         self.slots, self.values, self.losses = slots, values, losses
+        self.first = dict(values)
+        self.loop: Loop | None = None
+        self.no_loop = ""
 
     def parameters(self) -> list[tuple[str, np.ndarray]]:
         return list(self.values.items())

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sleuth.adapters.common.manual_loop.learning_rate import RATES, is_number
-from sleuth.adapters.numpy.script.network import GRADIENT, RATE
+from sleuth.adapters.numpy.script.network import GRADIENT, RATE, UPDATING
 from sleuth.adapters.numpy.script.slots import Event, arrays_in
 from sleuth.core.runtime.source.sites import Update
 
@@ -58,6 +58,22 @@ def rate_in(values: dict[str, Any]) -> float | None:
             if rate is not None:
                 return float(rate)
     return None
+
+
+def true_gradient(event: Event) -> np.ndarray | None:
+    """What the update steps against, where that is the gradient itself: None under momentum and its like."""
+    operands = {text: array for text, array in event.operands.items() if text not in event.slot.remembered}
+    with np.errstate(all="ignore"):
+        moved = event.after.astype(np.float64) - event.before
+        size = float(np.abs(moved).max(initial=0.0))
+        for array in operands.values():
+            square = float((array * array).sum())
+            rate = -float((moved * array).sum()) / square if square > 0 else 0.0
+            if size > 0 and rate != 0 and float(np.abs(moved + rate * array).max(initial=0.0)) <= EXACT * size:
+                return array * np.sign(rate)
+        if event.operands or not event.rate or event.slot.update.scaled or UPDATING.search(event.slot.update.value):
+            return None
+        return -moved / event.rate
 
 
 def measured(event: Event) -> tuple[np.ndarray | None, float | None]:

@@ -42,6 +42,7 @@ class Slot:
     order: int = 0
     name: str = ""
     duplicate: bool = False
+    remembered: tuple[str, ...] = ()  # what an optimiser keeps from step to step: velocities, means
     passed: bool = False  # steps went by of which it is not known what they left
 
     @property

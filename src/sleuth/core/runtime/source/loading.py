@@ -23,6 +23,7 @@ class Hook:
 
     def __init__(self) -> None:
         self.sites = Sites()
+        self.trees: dict[str, ast.Module] = {}  # of the user's files, with our calls in them
         self.silence()
 
     def silence(self) -> None:
@@ -96,6 +97,7 @@ class UsersFiles(importlib.abc.MetaPathFinder):
                 return None
             tree = ast.parse(text, file)
             rewritten = ast.fix_missing_locations(Rewriter(file, hook.sites).visit(tree))
+            hook.trees[file] = rewritten
             return compile(rewritten, file, "exec", dont_inherit=True)
         except Exception:  # Python itself says what is wrong with it
             return None
