@@ -5,6 +5,8 @@ from contextlib import ExitStack, suppress
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from sleuth.core.contract.adapter import Adapter, Emit, Steps
 from sleuth.core.contract.kept import Kept
 from sleuth.core.errors import Unsupported
@@ -84,7 +86,7 @@ def _examine_step(recorded: RecordedTraining, kept: Kept, seconds: float, progre
         recorded.take(Absent(GradientCheck, kept.forbidden or kept.only_a_step))
         return
     lab = Lab(kept.subject, recorded.adapter, seconds, shared_clock(), progress=progress)
-    lab.train.batches = [Parts(None, None, None)]
+    lab.train.batches = [Parts(np.zeros((1, 1)), None, None)]  # the step has its own, whatever it is given
     with recorded.adapter.bench(kept.subject) as lab.bench_:
         run_probe(replace(gradient_check, share=1.0), lab, recorded.take)
 

@@ -26,6 +26,7 @@ class Loop(NamedTuple):
     globals: dict[str, Any]
     in_globals: bool  # the body runs in its module's own names
     places: Mapping[str, list[Place]]  # of the weights
+    lists: list[tuple[Any, Any, Any]]  # (holder, key, list or dict of weights): many a step makes a new one
     order: tuple[tuple[int, str], ...]  # (statement, weight) as a step updates them
 
 
@@ -98,7 +99,8 @@ class LoopFinder:
             return None
         writes = any(isinstance(node, ast.Global | ast.Nonlocal) for node in ast.walk(tree))
         order = tuple((event.slot.site, name) for name, event in self._events)
-        return Loop(code, space, frame.f_globals, is_module or writes, places, order)
+        lists = _lists(places, space, frame.f_globals)
+        return Loop(code, space, frame.f_globals, is_module or writes, places, lists, order)
 
 
 def _stack(frame: FrameType | None) -> dict[FrameType, int]:
@@ -132,6 +134,17 @@ def _places(wanted: Mapping[str, tuple[np.ndarray, np.ndarray]], *spaces: dict[s
                     for name in (n for n, values in wanted.items() if _is_weight(n, key, value, values)):
                         found.setdefault(name, []).append((holder, key))
     return found
+
+
+def _lists(places: Mapping[str, list[Place]], *spaces: dict[str, Any]) -> list[tuple[Any, Any, Any]]:
+    wanted = {id(holder) for found in places.values() for holder, _ in found}
+    things = (holder for thing in islice(reach(*spaces), MOST_OBJECTS) for holder in _holders(thing))
+    return [
+        (holder, key, value)
+        for holder in things
+        for key, value in list(holder.items() if isinstance(holder, dict) else enumerate(holder))
+        if id(value) in wanted and isinstance(value, dict | list)
+    ]
 
 
 def _holders(thing: Any) -> Iterator[Any]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 # Gradients that pile up are carried on too.
 GRADIENT = re.compile(
-    r"(^|[._])(d_?[A-Z]\w*|d_?[wb]\d*|d(weights?|bias(es)?|gamma|beta|kernels?|filters?)|\w*grads?\w*|nabla\w*|delta\w*)$"
+    r"(^|[._])(d_?[A-Z]\w*|d_?[wb]\d*|d(params?|weights?|bias(es)?|gamma|beta|kernels?|filters?)|\w*grads?\w*|nabla\w*|delta\w*)$"
 )
 REMEMBERED = re.compile(r"running|veloc|moment|momentum|cache|ema\b|history|accum|_hat$|(^|[._])[mvs]_\w+|(^|[._])[mvst]$", re.I)
 STATISTICS = re.compile(

@@ -61,19 +61,31 @@ def rate_in(values: dict[str, Any]) -> float | None:
 
 
 def true_gradient(event: Event) -> np.ndarray | None:
-    """What the update steps against, where that is the gradient itself: None under momentum and its like."""
-    operands = {text: array for text, array in event.operands.items() if text not in event.slot.remembered}
+    """What the update steps against, where that is the gradient itself. None where only what an optimiser made of it is seen."""
+    update, remembered = event.slot.update, event.slot.remembered
+    operands = {text: array for text, array in event.operands.items() if text not in remembered}
     with np.errstate(all="ignore"):
         moved = event.after.astype(np.float64) - event.before
         size = float(np.abs(moved).max(initial=0.0))
-        for array in operands.values():
+        for text, array in operands.items():
             square = float((array * array).sum())
             rate = -float((moved * array).sum()) / square if square > 0 else 0.0
-            if size > 0 and rate != 0 and float(np.abs(moved + rate * array).max(initial=0.0)) <= EXACT * size:
+            exact = size > 0 and rate != 0 and float(np.abs(moved + rate * array).max(initial=0.0)) <= EXACT * size
+            if exact and (not remembered or GRADIENT.search(text)):
                 return array * np.sign(rate)
-        if event.operands or not event.rate or event.slot.update.scaled or UPDATING.search(event.slot.update.value):
+        given = list(operands.values()) if UPDATING.search(update.value) else []
+        named = [array for text, array in operands.items() if GRADIENT.search(_bare(text))]
+        for found in (given, named):
+            if len(found) == 1:
+                against = bool(np.all(moved * found[0] >= 0)) and bool(moved.any())
+                return -found[0] if against else found[0]
+        if event.operands or remembered or not event.rate or update.scaled or UPDATING.search(update.value):
             return None
         return -moved / event.rate
+
+
+def _bare(text: str) -> str:
+    return re.sub(r"\[.*$", "", text)
 
 
 def measured(event: Event) -> tuple[np.ndarray | None, float | None]:

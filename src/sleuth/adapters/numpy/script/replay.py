@@ -22,6 +22,8 @@ from sleuth.core.runtime.source.loading import Hook
 # What a step done again must not do: it would be done twice.
 FORBIDDEN = ("os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.system", "os.fork", "os.exec", "os.kill", "os.truncate",
              "shutil.", "socket.", "subprocess.", "sqlite3.", "urllib.", "smtplib.")  # fmt: skip
+# Bytes of an array that a step may change: larger ones are data.
+LARGEST = 8 << 20
 _replaying: set[int] = set()  # threads
 _guarded: list[bool] = []
 
@@ -44,13 +46,15 @@ class Replay:
         self._slots = {slot.name: slot for slot in slots}
         self._space: dict[str, Any] = loop.globals if loop.in_globals else {**loop.globals, **loop.space}
         self._end = dict(loop.globals)
+        self._start = self.snapshot()
         if loop.in_globals:
             loop.globals.update(loop.space)
+        for holder, key, weights in loop.lists:
+            holder[key] = weights
         self.weights = {name: [holder[key] for holder, key in places] for name, places in loop.places.items()}
-        self._start = self.snapshot()
 
     def snapshot(self) -> Snapshot:
-        return remember(self._loop.space, self._space)
+        return remember(self._loop.space, self._space, largest=LARGEST)
 
     def restore(self, snapshot: Snapshot) -> None:
         put_back(snapshot)

@@ -168,6 +168,8 @@ def _operands(value: ast.expr, target: str) -> Iterator[str]:
         if isinstance(value, ast.Subscript) and not is_pure(value):
             yield from _operands(value.value, target)
         return
+    if isinstance(value, ast.Call):  # optimiser.update(w, x.T @ delta)
+        yield from (ast.unparse(a) for a in value.args if isinstance(a, ast.BinOp) and is_pure(a))
     for child in ast.iter_child_nodes(value):
         if isinstance(child, ast.expr):
             yield from _operands(child, target)
