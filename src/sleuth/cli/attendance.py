@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from types import CodeType
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
@@ -17,6 +18,7 @@ from sleuth.cli.output import Output
 from sleuth.cli.plainly import own_failure
 from sleuth.core.errors import UnusableInput
 from sleuth.core.runtime.importing import forget, when_imported
+from sleuth.core.runtime.source.loading import UsersFiles
 
 if TYPE_CHECKING:
     from sleuth.session.script import Session, Told
@@ -30,7 +32,12 @@ class Attendance:
         self._began = time.monotonic()
         self._session: Session | None = None
         self._trouble: str | None = None
+        self._files = UsersFiles(frameworks())  # of a script without a framework
         self.is_failed = False  # by --fail-on
+
+    def compiled(self, source: bytes, file: str) -> CodeType | None:
+        """The script with what makes it heard; None: as it is."""
+        return self._files.compiled(source, file)
 
     @property
     def is_here(self) -> bool:
@@ -43,10 +50,12 @@ class Attendance:
             self._wake()
         # The first handler to be registered is the last to be called.
         atexit.register(self._tell)
-        self._waiting = [when_imported(name, partial(self._attend, name)) for name in frameworks()]
+        self._files.open()
+        self._waiting = [when_imported(name, partial(self._attend, name)) for name in (*frameworks(), "numpy")]
 
     def end(self, error: BaseException | None) -> None:
         try:
+            self._files.close()
             for waiting in self._waiting:
                 if waiting is not None:
                     forget(waiting)

@@ -106,7 +106,7 @@ def run(
 
 
 def _ended_by(target: Target, attendance: Attendance) -> BaseException | None:
-    error = launch(target)
+    error = launch(target, attendance.compiled)
     if error is not None and not isinstance(error, SystemExit):
         show(error)
     if attendance.is_here:  # not in a child that the script forked off

@@ -8,16 +8,19 @@ import runpy
 import sys
 import threading
 from collections.abc import Callable
-from types import ModuleType
+from types import CodeType, ModuleType
 
 from sleuth.script.target import Target
 
+Compile = Callable[[bytes, str], CodeType | None]
 
-def launch(target: Target) -> BaseException | None:
+
+def launch(target: Target, compiled: Compile | None = None) -> BaseException | None:
     """Returns what ended the script: None at its last line. Afterwards `__main__` stays, as exit handlers expect it.
+    `compiled`: of source and file; None where Python is to compile it.
 
     Whoever else is still at work in the script's threads is waited for, as Python does before it exits."""
-    run = _prepare(target)
+    run = _prepare(target, compiled)
     try:
         run()
     except BaseException as error:
@@ -36,7 +39,7 @@ def wait_for_threads() -> BaseException | None:
     return None
 
 
-def _prepare(target: Target) -> Callable[[], None]:
+def _prepare(target: Target, compiled: Compile | None) -> Callable[[], None]:
     main = _fresh_main()
     sys.orig_argv = [*sys.orig_argv[:1], *target.words]
     if target.is_module:
@@ -53,13 +56,14 @@ def _prepare(target: Target) -> Callable[[], None]:
     main.__file__ = file
     main.__loader__ = importlib.machinery.SourceFileLoader("__main__", file)
     main.__dict__["__cached__"] = None
-    return lambda: _execute(file, main)
+    return lambda: _execute(file, main, compiled)
 
 
-def _execute(file: str, main: ModuleType) -> None:
-    with io.open_code(file) as source:
-        code = compile(source.read(), file, "exec", dont_inherit=True)
-    exec(code, main.__dict__)
+def _execute(file: str, main: ModuleType, compiled: Compile | None) -> None:
+    with io.open_code(file) as opened:
+        source = opened.read()
+    code = None if compiled is None else compiled(source, file)
+    exec(compile(source, file, "exec", dont_inherit=True) if code is None else code, main.__dict__)
 
 
 def _fresh_main() -> ModuleType:

@@ -5,14 +5,16 @@ from contextlib import ExitStack, suppress
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from sleuth.core.contract.adapter import Adapter, Emit, Steps
 from sleuth.core.contract.kept import Kept
 from sleuth.core.errors import Unsupported
 from sleuth.core.observation import Absent, Batch, Failure, Frame, Observation, Settings, Split, Step
 from sleuth.core.runtime.clock import shared_clock
 from sleuth.core.stage import Stage
-from sleuth.core.subject import Subject
-from sleuth.core.trial import Alignment, Connection, Overlap
+from sleuth.core.subject import Parts, Subject
+from sleuth.core.trial import Alignment, Connection, GradientCheck, Overlap
 from sleuth.instruments.graph import drawing_of
 from sleuth.probes.data.batch_order import PROBES as OF_THE_ORDER
 from sleuth.probes.data.batch_order import Sequenced
@@ -22,6 +24,7 @@ from sleuth.probes.lab.gathered_batches import Gathered, gather
 from sleuth.probes.lab.probe import Lab, Probe, all_probes
 from sleuth.probes.lab.sources import whole_batches
 from sleuth.probes.lab.validation_or_training import validation_of
+from sleuth.probes.model.gradient_check import gradient_check
 from sleuth.session.experiment_time import highest_rate, undecided, undecided_first
 from sleuth.session.recorded import RecordedTraining
 
@@ -52,6 +55,9 @@ def examine(
         return
     during = ""
     try:
+        if kept.only_a_step:
+            _examine_step(recorded, kept, seconds, progress)
+            return
         aftermath = Aftermath(recorded.adapter, kept, seconds, recorded.history.has)
         aftermath.rate, aftermath.wanted = highest_rate(recorded), undecided(recorded)
         aftermath.examine(recorded.take, progress, probes)
@@ -62,6 +68,17 @@ def examine(
         recorded.remark(f"what was kept could not be examined: {type(error).__name__}: {error}")
     if during:
         recorded.remark(f"the experiments after the end were interrupted while: {during}; this is the report so far")
+
+
+def _examine_step(recorded: RecordedTraining, kept: Kept, seconds: float, progress: Callable[[str], None]) -> None:
+    """Where no batches were kept: only what needs nothing but the step itself."""
+    if kept.forbidden or not isinstance(recorded.adapter, Steps):
+        recorded.take(Absent(GradientCheck, kept.forbidden or kept.only_a_step))
+        return
+    lab = Lab(kept.subject, recorded.adapter, seconds, shared_clock(), progress=progress)
+    lab.train.batches = [Parts(np.zeros((1, 1)), None, None)]  # the step has its own, whatever it is given
+    with recorded.adapter.bench(kept.subject) as lab.bench_:
+        run_probe(replace(gradient_check, share=1.0), lab, recorded.take)
 
 
 class Aftermath:

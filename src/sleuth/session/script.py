@@ -17,7 +17,6 @@ from sleuth.core.observation import Absent
 from sleuth.core.report import Report
 from sleuth.core.settings import Configuration
 from sleuth.core.stage import Severity
-from sleuth.script.by_hand import advice
 from sleuth.script.post_mortem import explain_crash
 from sleuth.session import aftermath
 from sleuth.session.experiment_time import budget_for
@@ -119,7 +118,8 @@ class Session:
             discovering = adapter.discover(partial(self._begin, adapter), steps=self.options.steps)
             discovering.open(found_already=found_already)
             self._discovering.append(discovering)
-            self._adapter = adapter
+            if self._adapter is None or name != "numpy":  # which comes with most of the others
+                self._adapter = adapter
         except Exception as error:
             self._trouble.append(f"{name} could not be listened to: {type(error).__name__}: {error}")
 
@@ -229,13 +229,8 @@ class Session:
             framework=None if self._adapter is None else self._adapter.name,
             subject=self.subject,
             seconds=time.monotonic() - self._began,
-            notes=(reason, *self._by_hand(), *self._notes()),
+            notes=(reason, *self._notes()),
         )
-
-    def _by_hand(self) -> tuple[str, ...]:
-        main = sys.modules.get("__main__")
-        told = advice(vars(main)) if self._adapter is None and main is not None else None
-        return () if told is None else (told,)
 
     def _why_nothing(self, error: BaseException | None) -> str:
         there = [name for name in frameworks() if name in sys.modules]
@@ -247,6 +242,11 @@ class Session:
             return f"none of {', '.join(some)} and {last} was imported, and nothing else can be listened to from outside"
         if _as_failure(error) is not None:
             return f"the script ended by {type(error).__name__} before an optimiser was at work"
+        if self._adapter.name == "numpy":
+            return (
+                "no framework was imported, and no weights were heard that the script's own lines update step by step. Around "
+                "a loop of your own, write: with sleuth.watch(network, lr): …"
+            )
         return (
             f"no optimiser of {self._adapter.name} was heard in the script, and no weights were written by hand after each "
             "backward. Around a loop of your own, write: with sleuth.watch(model, optimizer): …"

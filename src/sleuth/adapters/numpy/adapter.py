@@ -7,18 +7,25 @@ from typing import Any
 import numpy as np
 
 from sleuth import kernel
+from sleuth.adapters.listening.discovery import Begin
 from sleuth.adapters.numpy import describing, dissecting, flow, forms, state
 from sleuth.adapters.numpy.bench import NumpyBench, open_bench
 from sleuth.adapters.numpy.checkpoint_state import NumpyCheckpointState
 from sleuth.adapters.numpy.costs import NumpyProfiles
 from sleuth.adapters.numpy.inspecting.inspecting import NumpyInspects
 from sleuth.adapters.numpy.layer_values import NumpyLayerValues
+from sleuth.adapters.numpy.script.bench import ScriptBench, open_script_bench
+from sleuth.adapters.numpy.script.discovery import ScriptDiscovery
+from sleuth.adapters.numpy.script.network import HeardNetwork
+from sleuth.adapters.numpy.script.watching import ScriptWatching
 from sleuth.adapters.numpy.watching.watching import NumpyWatching
 from sleuth.core.contract.adapter import (
     Adapter,
     Bench,
     Bypass,
     Describes,
+    Discovering,
+    Discovers,
     Dissects,
     Steps,
     Substitutes,
@@ -44,6 +51,7 @@ class NumpyAdapter(
     NumpyInspects,
     Adapter,
     Describes,
+    Discovers,
     Dissects,
     Steps,
     Substitutes,
@@ -89,6 +97,8 @@ class NumpyAdapter(
         return describing.settings(forms.understood(subject))
 
     def bench(self, subject: Subject) -> AbstractContextManager[Bench]:
+        if isinstance(subject.model, HeardNetwork):
+            return open_script_bench(subject.model)
         return open_bench(forms.understood(subject))
 
     def connection(self, bench: Bench, batch: Parts) -> Connection:
@@ -112,10 +122,10 @@ class NumpyAdapter(
         return dissecting.bypasses(bench.loss, batch)
 
     def backward_line(self, bench: Bench, path: str, *, upstream: bool) -> Location | None:
-        return bench.backward_line(path, upstream=upstream) if isinstance(bench, NumpyBench) else None
+        return bench.backward_line(path, upstream=upstream) if isinstance(bench, NumpyBench | ScriptBench) else None
 
     def siblings(self, bench: Bench, path: str) -> tuple[str, ...]:
-        return bench.followed().siblings(path) if isinstance(bench, NumpyBench) else ()
+        return bench.followed().siblings(path) if isinstance(bench, NumpyBench | ScriptBench) else ()
 
     def watch(
         self,
@@ -127,4 +137,9 @@ class NumpyAdapter(
         guard: Guard | None = None,
         keeps: bool = False,
     ) -> Watching:
+        if isinstance(model, HeardNetwork):
+            return ScriptWatching(model, every=every, overhead=overhead, guard=guard, keeps=keeps)
         return NumpyWatching(model, optimisers, every=every, overhead=overhead, guard=guard)
+
+    def discover(self, begin: Begin, *, steps: int | None = None) -> Discovering:
+        return ScriptDiscovery(begin, steps)

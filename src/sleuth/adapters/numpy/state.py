@@ -32,12 +32,15 @@ class Snapshot:
     numpy: Any = None
 
 
-def remember(*things: Any) -> Snapshot:
+def remember(*things: Any, largest: int | None = None) -> Snapshot:
+    """`largest`: bytes of an array; those beyond are taken to stay as they are."""
     kept = Snapshot(python=random.getstate(), numpy=np.random.get_state())
     for thing in reach(*things):
         if isinstance(thing, GENERATORS):
             kept.generators.append((thing, state_of(thing)))
         elif isinstance(thing, np.ndarray):
+            if largest is not None and thing.nbytes > largest:
+                continue
             kept.arrays.append((thing, thing.copy()))
         elif isinstance(thing, list | dict | set | deque):
             kept.containers.append((thing, thing.copy()))

@@ -46,6 +46,7 @@ class Kept:
     remarks: tuple[str, ...] = ()
     noted: tuple[Observation, ...] = ()  # read off what was kept, without an experiment
     batch_size: int | None = None  # the model takes batches of this many samples and no others; None: of any
+    only_a_step: str = ""  # no batches were kept, and why: a step can be done again as it was, and nothing else
     compiles: bool = False  # every experiment is compiled before it runs; also where there is a size of batches
 
     @property

@@ -107,6 +107,8 @@ def _gradients(lab: Lab, bench: Bench, state: Any) -> tuple[Parts, Gradients]:
             return batch, bench.gradients(batch)
         except Exception as raised:
             error = raised
+    if isinstance(error, Unsupported):
+        raise error
     reason = (str(error).splitlines() or [""])[0]
     raise Unsupported(f"the model does not compute in float64: {type(error).__name__}: {reason}")
 
