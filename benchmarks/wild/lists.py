@@ -46,6 +46,7 @@ class Script:
     data: tuple[str, ...] = ()  # "maker path": benchmarks/wild/data.py makes it
     before: tuple[str, ...] = ()  # scripts of the repository that prepare data, run plainly
     edits: tuple[Edit, ...] = ()
+    torchvision: bool = True  # whether the stand-in is there; libraries that look for it by themselves need more of it
     arguable: tuple[str, ...] = ()  # alarms that are not plainly wrong here, with the reason beside them in the list
 
 

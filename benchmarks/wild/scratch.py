@@ -14,6 +14,7 @@ from benchmarks.wild.lists import Edit, Script, Unfit, apply
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
+STANDINS = HERE / "standins"
 LONGEST_SECONDS = 300
 # Nothing is fetched, drawn on a screen or ordered by chance; one thread, because helpers and CI have few cores.
 SETTINGS = {
@@ -76,7 +77,9 @@ class Workshop:
             made.parent.mkdir(parents=True, exist_ok=True)
             # Where a maker builds on a file of the checkout (a graph), it finds it beside the path.
             command = [self.python, "-m", "benchmarks.wild.data", maker, str(made), str(folder / path)]
-            subprocess.run(command, cwd=ROOT, env=self._environment(()), check=True, capture_output=True)
+            making = subprocess.run(command, cwd=ROOT, env=self._environment(()), check=False, capture_output=True, text=True)
+            if making.returncode != 0:
+                raise Unfit(f"{maker} could not be made: {making.stderr[-300:]}")
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         if made.is_dir():
             shutil.copytree(made, folder / path, dirs_exist_ok=True)
@@ -94,13 +97,14 @@ class Workshop:
         where = in_folder or (folder / script.path).parent
         if in_folder is None and script.run_in is not None:
             where = folder / script.run_in
-        environment = self._environment([str(folder / part) for part in script.modules])
+        pictures = [str(STANDINS / "pictures")] if script.torchvision else []
+        environment = self._environment([*(str(folder / part) for part in script.modules), *pictures])
         environment |= {"HF_HOME": str(folder / ".hf"), "MPLCONFIGDIR": str(self.place / "matplotlib"), **dict(script.environment)}
         return run_timed([self.python, *arguments], where, environment, self.longest)
 
     def _environment(self, modules: Iterable[str]) -> dict[str, str]:
         # The sleuth of this tree, whichever one is installed; the stand-ins stay behind what the repository has itself.
-        paths = [*modules, str(HERE / "standins"), str(ROOT / "src")]
+        paths = [*modules, str(STANDINS), str(ROOT / "src")]
         return {**os.environ, **SETTINGS, "PYTHONPATH": os.pathsep.join(paths)}
 
 

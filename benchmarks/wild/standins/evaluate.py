@@ -11,7 +11,9 @@ class Accuracy:
         self.right += int((predictions == references).sum())
         self.seen += len(references)
 
-    def compute(self) -> dict[str, float]:
+    def compute(self, predictions: Any = None, references: Any = None) -> dict[str, float]:
+        if predictions is not None:
+            self.add_batch(predictions, references)
         share = self.right / max(self.seen, 1)
         self.right = self.seen = 0
         return {"accuracy": share}

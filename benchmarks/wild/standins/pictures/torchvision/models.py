@@ -37,5 +37,6 @@ def resnet18(weights: Any = None) -> nn.Module:
     return _Network()
 
 
-# torchmetrics imports this one wherever a torchvision is there.
-resnet50 = resnet18
+# torchmetrics imports these wherever a torchvision is there, and never calls them here.
+resnet50 = vgg16 = resnet18
+VGG16_Weights = None
