@@ -20,7 +20,8 @@ from sleuth.adapters.torch.watching import created_at, patches
 from sleuth.adapters.torch.watching.call_places import calling_frame
 from sleuth.adapters.torch.watching.events import TorchEvents
 from sleuth.adapters.torch.watching.finding_models import find_model, stepped_by
-from sleuth.adapters.torch.watching.manual_updates import ByHand, Learning, ManualSteps
+from sleuth.adapters.torch.watching.manual_steps import ManualSteps
+from sleuth.adapters.torch.watching.manual_updates import ByHand, Learning
 from sleuth.adapters.torch.watching.module_calls import ModuleCalls
 from sleuth.core.contract.adapter import Attended
 from sleuth.core.observation.calls import CallKind

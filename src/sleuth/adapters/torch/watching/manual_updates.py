@@ -9,22 +9,16 @@ import sys
 import threading
 import weakref
 from collections.abc import Sequence
-from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
-from torch.optim import Optimizer
+from torch.optim import SGD, Optimizer
 from torch.overrides import TorchFunctionMode
 from torch.utils._device import DeviceContext
 
-from sleuth.adapters.listening.discovery import Discovery
-from sleuth.adapters.listening.patches import tell
-from sleuth.adapters.torch.watching import patches
 from sleuth.adapters.torch.watching.call_places import users_line
-from sleuth.adapters.torch.watching.events import TorchEvents
-from sleuth.adapters.torch.watching.joint_models import Several
-from sleuth.adapters.torch.watching.model_calls import Root
+from sleuth.adapters.torch.watching.measured_rate import Measuring, sample
 from sleuth.core.location import Location
 
 # Rounds in a row that must go the same way.
@@ -34,19 +28,23 @@ MOST_BACKWARDS = 24
 # A graph is followed so far, and so many of its tensors are looked at.
 MOST_NODES = 20_000
 MOST_LEAVES = 256
-# Of each tensor, to see whether it changes.
-KEPT_VALUES = 256
+# What the weights of one round, or of several, may differ in the rates that are measured at them.
+SAME_RATE = 1.01
+STEADY_RATE = 1.5
 # `p - lr * p.grad` makes a new tensor.
 MOVES = ("sub", "add", "subtract", "rsub", "__sub__", "__add__", "__rsub__", "__radd__", "lerp", "addcmul", "addcdiv")
 NO_WRITES = ("requires_grad_", "detach_", "retain_grad_")
+IN_PLACE = ("__iadd__", "__isub__", "__imul__", "__itruediv__", "__setitem__")
 
 
 class ByHand(Optimizer):
-    """Stands for the code that writes the weights. It never steps; its steps are told of."""
+    """Stands for the code that writes the weights. It never steps; its steps are told of. Where they follow the gradient alone,
+    plain SGD does the same."""
 
-    def __init__(self, parameters: Sequence[torch.Tensor], *, place: Location | None) -> None:
-        super().__init__(list(parameters), {})
+    def __init__(self, parameters: Sequence[torch.Tensor], *, place: Location | None, rate: float | None = None) -> None:
+        super().__init__(list(parameters), {} if rate is None else {"lr": rate})
         self.place = place
+        self.same_as = None if rate is None else SGD
 
     def step(self, closure: Any = None) -> Any:
         raise NotImplementedError
@@ -60,8 +58,9 @@ class Witness(TorchFunctionMode):
     """Sees what is done with some tensors, from a backward until the loop goes on. Changes nothing."""
 
     def __init__(self, tensors: Sequence[torch.Tensor]) -> None:
-        self._known = {t.data_ptr(): id(t) for t in tensors}
+        self._known = {t.data_ptr(): t for t in tensors}
         self.written: dict[int, Location | None] = {}  # tensor → line
+        self.gradients: dict[int, torch.Tensor] = {}  # of those, as they were when it was written
         self.thrown_away: dict[int, Location | None] = {}  # a new tensor was made of it, as a step would be
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -75,15 +74,29 @@ class Witness(TorchFunctionMode):
     def _note(self, func: Any, args: Any, result: Any) -> None:
         name = getattr(func, "__name__", "")
         tensors = [a for a in args if isinstance(a, torch.Tensor)]
-        if not self._known or not tensors or (tensors[0].data_ptr() not in self._known and name not in MOVES):
-            return
-        if (name.endswith("_") and not name.endswith("__") and name not in NO_WRITES) or _sets_data(func):
-            self.written.setdefault(self._known[tensors[0].data_ptr()], users_line(_frame()))
+        if writes(func, name):
+            for tensor in written_by(args):
+                self._note_write(self._known.get(tensor.data_ptr()))
         elif name in MOVES and isinstance(result, torch.Tensor) and not result.requires_grad:
             for tensor in tensors:
-                number = self._known.get(tensor.data_ptr())
-                if number is not None and len(tensors) > 1 and all(t.shape == result.shape for t in tensors):
-                    self.thrown_away.setdefault(number, users_line(_frame()))
+                known = self._known.get(tensor.data_ptr())
+                if known is not None and len(tensors) > 1 and all(t.shape == result.shape for t in tensors):
+                    self.thrown_away.setdefault(id(known), users_line(sys._getframe(2)))
+
+    def _note_write(self, known: torch.Tensor | None) -> None:
+        if known is not None and id(known) not in self.written:
+            self.written[id(known)] = users_line(sys._getframe(3))
+            if known.grad is not None:
+                self.gradients[id(known)] = sample(known.grad)
+
+
+class Round(NamedTuple):
+    """From one backward to the next: tensors by number, with the lines."""
+
+    changed: set[int]
+    written: dict[int, Location | None]
+    thrown_away: dict[int, Location | None]
+    rate: float | None
 
 
 class Learning:
@@ -95,7 +108,7 @@ class Learning:
         self._values: dict[int, torch.Tensor] = {}
         self._witness: Witness | None = None
         self._thread = 0
-        self._rounds: list[tuple[set[int], dict[int, Location | None], dict[int, Location | None]]] = []
+        self._rounds: list[Round] = []
         self.is_over = False
 
     def before_backward(self, loss: torch.Tensor) -> ByHand | None:
@@ -116,11 +129,9 @@ class Learning:
     def after_backward(self) -> bool:
         """Is somebody listening for what comes now?"""
         tensors = [t for ref in self._leaves.values() if (t := ref()) is not None and t.grad is not None][:MOST_LEAVES]
-        modes = torch.overrides._get_current_function_mode_stack()
-        # Whoever has put a mode of their own there takes off what is on top.
-        if self._backwards < 2 or not tensors or not all(isinstance(mode, DeviceContext) for mode in modes):
+        if self._backwards < 2 or not tensors or not free_of_other_modes():
             return False
-        self._values = {id(t): _sample(t) for t in tensors}
+        self._values = {id(t): sample(t) for t in tensors}
         self._witness, self._thread = Witness(tensors), threading.get_ident()
         self._witness.__enter__()
         return True
@@ -144,18 +155,26 @@ class Learning:
         tensors = {number: t for number, ref in self._leaves.items() if (t := ref()) is not None}
         same = [number for number, values in self._values.items() if number in tensors and _is(values, tensors[number])]
         changed = set(self._values) - set(same)
-        self._rounds = [*self._rounds[1 - ROUNDS :], (changed, witness.written, witness.thrown_away)]
+        rates = [
+            Measuring(tensors[number], self._values[number], gradient).rate()
+            for number, gradient in witness.gradients.items()
+            if number in changed and number in tensors
+        ]
+        self._rounds = [
+            *self._rounds[1 - ROUNDS :],
+            Round(changed, witness.written, witness.thrown_away, agreed(rates, SAME_RATE)),
+        ]
         self._values = {}
 
     def _verdict(self) -> ByHand | None:
-        moved = [changed for changed, _, _ in self._rounds]
+        moved = [each.changed for each in self._rounds]
         lines: dict[int, Location | None] = {}
         if all(moved):
             wanted = set.union(*moved)
-            lines = {number: line for _, written, _ in self._rounds for number, line in written.items()}
+            lines = {number: line for each in self._rounds for number, line in each.written.items()}
         elif not any(moved):
-            wanted = set.intersection(*(set(thrown) for _, _, thrown in self._rounds))
-            lines = self._rounds[-1][2]
+            wanted = set.intersection(*(set(each.thrown_away) for each in self._rounds))
+            lines = self._rounds[-1].thrown_away
         else:
             return None
         tensors = {number: t for number, ref in self._leaves.items() if (t := ref()) is not None}
@@ -164,58 +183,13 @@ class Learning:
         models = any(isinstance(t, nn.Parameter) for t in tensors.values())
         if not found or (models and not any(isinstance(t, nn.Parameter) for t in found)):
             return None
-        return ByHand(found, place=next((lines[id(t)] for t in found if id(t) in lines), None))
+        rate = agreed([each.rate for each in self._rounds], STEADY_RATE)
+        return ByHand(found, place=next((lines[id(t)] for t in found if id(t) in lines), None), rate=rate)
 
 
-class ManualSteps(TorchEvents):
-    """Tells whoever watches of the steps: one begins when a backward ends, and is over when the loop goes on."""
-
-    def __init__(self, optimiser: ByHand, model: nn.Module, discovery: Discovery) -> None:
-        self.optimiser, self._discovery = optimiser, discovery
-        self._parameter = optimiser.param_groups[0]["params"][0]
-        self._mark: tuple[int, int] | None = None
-        self._is_stepping = False
-        # Before the watcher's own: a step is over when the model is called.
-        parts = list(model.children()) if isinstance(model, Several) else [model]
-        self._roots = [Root(part, self) for part in parts]
-
-    def open(self) -> None:
-        """After the watcher's: the backward has been heard when the step begins."""
-        patches.join(self)
-
-    def close(self) -> None:
-        self._end_step()
-        patches.leave(self)
-        while self._roots:
-            self._roots.pop().leave()
-
-    def give_up(self, error: Exception) -> None:
-        self._discovery.give_up(error)
-
-    def hear_forward(self, args: Any, kwargs: Any) -> None:
-        self.go_on()
-
-    def hear_backward(self, loss: torch.Tensor, options: Any) -> None:
-        self._mark = self._gradient()
-
-    def hear_backward_end(self, loss: torch.Tensor) -> None:
-        if self._gradient() != self._mark:  # else it was the backward of another model
-            self._is_stepping = True
-            tell(list(patches.LISTENERS), "hear_step", self.optimiser, None)
-
-    def go_on(self) -> None:
-        if self._is_stepping:
-            self._end_step()
-            self._discovery.leave_when_enough()
-
-    def _gradient(self) -> tuple[int, int] | None:
-        gradient = self._parameter.grad
-        return None if gradient is None else (id(gradient), gradient._version)
-
-    def _end_step(self) -> None:
-        if self._is_stepping:
-            self._is_stepping = False
-            tell(list(patches.LISTENERS), "hear_step_end", self.optimiser)
+def free_of_other_modes() -> bool:
+    """Whoever has put a mode of their own there takes off what is on top."""
+    return all(isinstance(mode, DeviceContext) for mode in torch.overrides._get_current_function_mode_stack())
 
 
 def leaves_of(loss: torch.Tensor) -> dict[int, torch.Tensor]:
@@ -234,19 +208,23 @@ def leaves_of(loss: torch.Tensor) -> dict[int, torch.Tensor]:
     return found
 
 
-def _sample(tensor: torch.Tensor) -> torch.Tensor:
-    flat = tensor.detach().flatten()
-    return flat[:: max(1, len(flat) // KEPT_VALUES)].clone()
-
-
 def _is(values: torch.Tensor, tensor: torch.Tensor) -> bool:
-    now = _sample(tensor)
+    now = sample(tensor)
     return now.shape == values.shape and torch.equal(now, values)
 
 
-def _sets_data(func: Any) -> bool:
-    return getattr(func, "__self__", None) is torch.Tensor.data
+def agreed(rates: Sequence[float | None], factor: float) -> float | None:
+    """The last of them; None: they differ, or one was not measured."""
+    known = [rate for rate in rates if rate is not None]
+    return known[-1] if known and len(known) == len(rates) and max(known) <= factor * min(known) else None
 
 
-def _frame() -> FrameType:
-    return sys._getframe(3)
+def writes(func: Any, name: str) -> bool:
+    in_place = name.endswith("_") and not name.endswith("__") and name not in NO_WRITES
+    return in_place or name in IN_PLACE or getattr(func, "__self__", None) is torch.Tensor.data
+
+
+def written_by(args: Any) -> list[torch.Tensor]:
+    """One tensor, or a list of them: torch._foreach_add_."""
+    first = args[0] if args else None
+    return [t for t in (first if isinstance(first, list | tuple) else (first,)) if isinstance(t, torch.Tensor)]

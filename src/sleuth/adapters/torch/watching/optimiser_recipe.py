@@ -28,4 +28,5 @@ def recipe_of(optimiser: Optimizer, model: nn.Module) -> Recipe:
     for group in optimiser.param_groups:
         settings = {key: value for key, value in group.items() if key != "params" and key != "initial_lr"}
         groups.append(([names[id(p)] for p in group["params"] if id(p) in names], copy.deepcopy(settings)))
-    return Recipe(type(optimiser), groups)
+    # Of code that writes the weights by hand only the rate is known.
+    return Recipe(getattr(optimiser, "same_as", None) or type(optimiser), groups)

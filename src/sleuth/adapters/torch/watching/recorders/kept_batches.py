@@ -57,6 +57,7 @@ class KeptBatches(LoopRecorder):
         self.fed_anew = True
         self.first_positions: list[tuple[int, ...]] = []
         self.start = weights_of(loop.model)
+        self._was_called = False
         self.recipes: list[Recipe] = []  # of the optimisers
         self._source: Source | None = None  # of what the model was called with since the last backward
         self._draft: Draft | None = None
@@ -70,7 +71,11 @@ class KeptBatches(LoopRecorder):
         if not torch.is_grad_enabled():
             if not self.loop.model.training:
                 self._asking.forward(args, kwargs, self.loop.steps)
-        elif self._source is None:
+            return
+        if not self._was_called and self.loop.steps:  # a watch that began within a step, whose batch nobody saw
+            self.start = weights_of(self.loop.model)
+        self._was_called = True
+        if self._source is None:
             given = [*tensors_of(args), *tensors_of(kwargs)]
             self._source = self._sources.of(given, self.loop.steps) if given else COPIES
 
