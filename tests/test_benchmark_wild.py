@@ -3,14 +3,16 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from benchmarks.wild import data
-from benchmarks.wild.judging import Planted, Report, changed_numbers, judge_healthy, read_report
-from benchmarks.wild.lists import Unfit, apply, line_of, read_faults, read_scripts
+from benchmarks.wild.judging import Report, changed_numbers, read_report
+from benchmarks.wild.lists import Unfit, apply, read_faults, read_scripts
 from benchmarks.wild.scratch import Workshop
+from benchmarks.wild.trying import NotKept, Trial
 
 ROOT = Path(__file__).parents[1]
 # Names that checks will have which are being written.
@@ -87,7 +89,9 @@ def test_every_fault_has_names_of_checks_as_its_answer(fault) -> None:
     assert {fault.illness, *fault.also} <= known
     assert fault.edit.pattern != fault.edit.replacement
     # Where the planted text has the line, the line can be found in it.
-    assert not fault.line or fault.line in fault.edit.replacement or fault.edit.replacement == "" or "\n" in fault.edit.replacement
+    assert (
+        not fault.line or fault.line in fault.edit.replacement or fault.edit.replacement == "" or "\n" in fault.edit.replacement
+    )
 
 
 def test_a_pattern_that_is_not_there_once_is_refused(checkouts: Path) -> None:
@@ -110,26 +114,26 @@ def test_a_variant_takes_what_it_does_not_say_itself() -> None:
 def test_a_healthy_script_is_compared_with_its_plain_runs_and_a_planted_fault_is_judged(checkouts: Path, tmp_path: Path) -> None:
     scripts = read_scripts(LISTED)
     script, (fault,) = scripts["ours"], read_faults(scripts, PLANTED)
-    workshop = Workshop(checkouts, sys.executable, tmp_path / "place")
-    report = tmp_path / "report.json"
-    first, second = (workshop.plainly(script, workshop.copy(script)) for _ in range(2))
-    watched = workshop.under_sleuth(script, workshop.copy(script), report)
-    healthy = judge_healthy(script, first, second, watched, read_report(report))
+    trial = Trial(Workshop(checkouts, sys.executable, tmp_path / "place"), tmp_path / "kept", "code")
+    healthy = trial.healthy(script)
     assert (healthy.same, healthy.changed, healthy.compared) == ("yes", 0, 30)
     assert healthy.report.heard
     assert healthy.report.steps == 300
     assert len(healthy.report.examined) < healthy.report.asked
 
-    folder = workshop.copy(script, [fault.edit])
-    line = line_of(fault, folder)
-    assert line == TRAINING.splitlines().index("    loss.backward()")
-    report.unlink()
-    watched = workshop.under_sleuth(script, folder, report)
-    planted = Planted(fault, read_report(report), line, watched.code, watched.seconds)
+    planted = trial.planted(fault)
     assert (planted.verdict, planted.at_the_line, planted.code) == ("right", True, 0)
-    assert changed_numbers(first.text, second.text, watched.text)
+    assert planted.expected == TRAINING.splitlines().index("    loss.backward()")
     # The checkout itself stays as it is.
     assert (checkouts / "checkout" / "part" / "train.py").read_text() == TRAINING
+
+    # What is kept tells the same without a run, but not for other code nor for another entry of the list.
+    kept = replace(trial, only_kept=True)
+    assert kept.healthy(script) == healthy
+    assert kept.planted(fault) == planted
+    for other, changed in ((replace(kept, sleuth="other"), script), (kept, replace(script, arguments=("--fast",)))):
+        with pytest.raises(NotKept):
+            other.healthy(changed)
 
 
 def test_numbers_that_two_plain_runs_agree_in_must_be_the_same_and_times_need_not() -> None:
@@ -140,15 +144,16 @@ def test_numbers_that_two_plain_runs_agree_in_must_be_the_same_and_times_need_no
     assert changed_numbers(first, "loss 0.5", first) is None
 
 
-def test_a_run_without_a_report_was_not_heard(tmp_path: Path) -> None:
-    assert read_report(tmp_path / "none.json") == Report(there=False)
+def test_a_run_without_a_report_was_not_heard() -> None:
+    assert read_report(None) == Report(there=False)
+    assert read_report({"expected_line": 3}) == Report(there=False)
 
 
 def test_a_repository_that_is_not_there_is_said(tmp_path: Path) -> None:
-    command = [sys.executable, str(ROOT / "benchmarks" / "wild.py"), "--from", str(tmp_path), "mnist"]
+    command = [sys.executable, str(ROOT / "benchmarks" / "wild.py"), "--from", str(tmp_path), "--only", "keras"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     ran = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path, check=False)
     assert ran.returncode == 1
-    names = [name for name in SCRIPTS if "mnist" in name]
+    names = [name for name in SCRIPTS if "keras" in name]
     assert all(f"MISSING  {name}: no folder {SCRIPTS[name].repository.folder}" in ran.stdout for name in names)
-    assert f"left out: {len(names) + sum('mnist' in fault.name for fault in FAULTS)} of" in ran.stdout
+    assert f"left out: {len(names) + sum('keras' in fault.name for fault in FAULTS)} of" in ran.stdout

@@ -14,6 +14,8 @@ import numpy as np
 CHARACTERS = 200_000
 WORDS = 40_000
 VOCABULARY = 400
+GOOD, BAD = ("good", "fine", "great", "lovely"), ("bad", "poor", "awful", "dull")
+FILLER = ("the", "film", "was", "a", "story", "actor", "very", "and", "it", "music", "scene", "end")
 
 
 def documentation() -> str:
@@ -120,13 +122,11 @@ def series(path: Path, _: Path) -> None:
 def reviews(path: Path, _: Path) -> None:
     """Sentences with a label: whether more good or more bad words are in it."""
     chance = np.random.RandomState(len(path.name))
-    good, bad = ("good", "fine", "great", "lovely"), ("bad", "poor", "awful", "dull")
-    filler = ("the", "film", "was", "a", "story", "actor", "very", "and", "it", "music", "scene", "end")
     rows = ["sentence,label"]
     for _ in range(480 if "train" in path.name else 160):
         label = chance.randint(2)
-        said = [*chance.choice(good if label else bad, 2), *chance.choice(bad if label else good, 1)]
-        said += list(chance.choice(filler, chance.randint(4, 9)))
+        said = [*chance.choice(GOOD if label else BAD, 2), *chance.choice(BAD if label else GOOD, 1)]
+        said += list(chance.choice(FILLER, chance.randint(4, 9)))
         chance.shuffle(said)
         rows.append(f"{' '.join(said)},{label}")
     path.write_text("\n".join(rows) + "\n")
@@ -160,8 +160,7 @@ def tiny_bert(folder: Path, _: Path) -> None:
     from transformers import BertConfig, BertForSequenceClassification
 
     torch.manual_seed(0)
-    words_known = "good fine great lovely bad poor awful dull the film was a story actor very and it music scene end".split()
-    size = _tokenizer(folder, words_known)
+    size = _tokenizer(folder, [*GOOD, *BAD, *FILLER])
     shape = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
     BertForSequenceClassification(BertConfig(vocab_size=size, max_position_embeddings=64, **shape)).save_pretrained(folder)
 

@@ -1,6 +1,5 @@
 """What a run under sleuth is worth: is the output the same, was it heard, is the first culprit the planted one."""
 
-import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,10 +60,9 @@ class Report:
         return [name for severity, name in self.findings if severity in ALARMS]
 
 
-def read_report(path: Path) -> Report:
-    if not path.exists():
+def read_report(found: dict[str, Any] | None) -> Report:
+    if not found or "findings" not in found:
         return Report(there=False)
-    found: dict[str, Any] = json.loads(path.read_text())
     findings = tuple((f["severity"], f["name"]) for f in found["findings"])
     first = found["culprits"][0] if found["culprits"] else None
     place = (first or {}).get("location")

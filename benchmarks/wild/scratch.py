@@ -2,19 +2,22 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from benchmarks.wild.lists import Edit, Script, Unfit, apply
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 STANDINS = HERE / "standins"
+SLEUTH = ROOT / "src"
 LONGEST_SECONDS = 300
 # Nothing is fetched, drawn on a screen or ordered by chance; one thread, because helpers and CI have few cores.
 SETTINGS = {
@@ -49,8 +52,10 @@ class Outcome:
 class Workshop:
     """Makes scratch copies, always in the same place: a path that a script prints is the same in every run."""
 
-    def __init__(self, checkouts: Path, python: str, place: Path, longest: float = LONGEST_SECONDS) -> None:
-        self.checkouts, self.python, self.place, self.longest = checkouts, python, place, longest
+    def __init__(
+        self, checkouts: Path, python: str, place: Path, sleuth: Path = SLEUTH, longest: float = LONGEST_SECONDS
+    ) -> None:
+        self.checkouts, self.python, self.place, self.sleuth, self.longest = checkouts, python, place, sleuth, longest
         self.made = place / "made"  # data, once for all runs
 
     def missing(self, script: Script) -> bool:
@@ -99,12 +104,16 @@ class Workshop:
             where = folder / script.run_in
         pictures = [str(STANDINS / "pictures")] if script.torchvision else []
         environment = self._environment([*(str(folder / part) for part in script.modules), *pictures])
-        environment |= {"HF_HOME": str(folder / ".hf"), "MPLCONFIGDIR": str(self.place / "matplotlib"), **dict(script.environment)}
+        environment |= {
+            "HF_HOME": str(folder / ".hf"),
+            "MPLCONFIGDIR": str(self.place / "matplotlib"),
+            **dict(script.environment),
+        }
         return run_timed([self.python, *arguments], where, environment, self.longest)
 
     def _environment(self, modules: Iterable[str]) -> dict[str, str]:
-        # The sleuth of this tree, whichever one is installed; the stand-ins stay behind what the repository has itself.
-        paths = [*modules, str(STANDINS), str(ROOT / "src")]
+        # That sleuth, whichever one is installed; the stand-ins stay behind what the repository has itself.
+        paths = [*modules, str(STANDINS), str(self.sleuth)]
         return {**os.environ, **SETTINGS, "PYTHONPATH": os.pathsep.join(paths)}
 
 
@@ -112,8 +121,9 @@ def run_timed(command: list[str], where: Path, environment: dict[str, str], long
     began = time.perf_counter()
     lines: list[tuple[float, str]] = []
     errors: list[str] = []
-    pipes = subprocess.PIPE
-    with subprocess.Popen(command, cwd=where, env=environment, stdout=pipes, stderr=pipes, stdin=subprocess.DEVNULL) as process:
+    streams: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "stdin": subprocess.DEVNULL}
+    # A session of its own: children that a script started end with it, or they would hold the pipes open.
+    with subprocess.Popen(command, cwd=where, env=environment, start_new_session=True, **streams) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         readers = [
@@ -126,10 +136,10 @@ def run_timed(command: list[str], where: Path, environment: dict[str, str], long
         try:
             code = process.wait(timeout=longest)
         except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
             code = None
         seconds = time.perf_counter() - began
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
         for reader in readers:
             reader.join()
     return Outcome(code, tuple(lines), "\n".join(errors), seconds)

@@ -15,10 +15,10 @@ def healthy_row(run: Healthy) -> str:
     )
     mark = "LOUD " if run.wrong_alarms else "quiet"
     code = "" if run.code[0] == run.code[1] == 0 else f" ended {run.code[0]}, {run.code[1]}"
-    return (
-        f"{mark}  {run.script.name:30} same {run.same:3} of {run.compared:4}  {heard:12} {len(report.examined):3}/{report.asked:3}"
-        f"  {run.plain:5.1f} s x{run.watched / max(run.plain, 0.01):4.2f} +{run.after:4.1f} s{code}  {alarms}"
-    ).rstrip()
+    cost = f"{run.plain:5.1f} s x{run.watched / max(run.plain, 0.01):4.2f} +{run.after:4.1f} s"
+    examined = f"{len(report.examined):3}/{report.asked:3}"
+    same = f"same {run.same:3} of {run.compared:4}"
+    return f"{mark}  {run.script.name:30} {same}  {heard:12} {examined}  {cost}{code}  {alarms}".rstrip()
 
 
 def fault_row(run: Planted) -> str:

@@ -24,7 +24,7 @@ class CartPole:
         return self.state.astype(np.float32), {}
 
     def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
-        place, speed, angle, turning = self.state
+        _place, speed, angle, turning = self.state
         force = FORCE if action == 1 else -FORCE
         total = CART + POLE
         push = (force + POLE * HALF_LENGTH * turning**2 * math.sin(angle)) / total
