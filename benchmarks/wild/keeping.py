@@ -6,6 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from benchmarks.wild.lists import Fault, Script
 from benchmarks.wild.scratch import Outcome
 
 ERRORS_KEPT = 2000
@@ -23,7 +24,7 @@ class Shelf:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def take(self, name: str, about: Any) -> tuple[Outcome, dict[str, Any] | None] | None:
+    def take(self, name: str, about: Script | Fault) -> tuple[Outcome, dict[str, Any] | None] | None:
         path = self._path(name)
         kept = json.loads(path.read_text()) if path.exists() else {}
         if kept.get("about") != _key(about):
@@ -31,7 +32,7 @@ class Shelf:
         outcome = kept["outcome"]
         return Outcome(**{**outcome, "lines": tuple((moment, line) for moment, line in outcome["lines"])}), kept["report"]
 
-    def put(self, name: str, about: Any, outcome: Outcome, report: dict[str, Any] | None = None) -> None:
+    def put(self, name: str, about: Script | Fault, outcome: Outcome, report: dict[str, Any] | None = None) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         kept = {"about": _key(about), "outcome": {**asdict(outcome), "errors": outcome.errors[-ERRORS_KEPT:]}, "report": report}
         half = self._path(name).with_suffix(".half")
@@ -42,5 +43,5 @@ class Shelf:
         return self.folder / f"{name.replace('/', '--')}.json"
 
 
-def _key(about: Any) -> str:
-    return hashlib.sha256(repr(about).encode()).hexdigest()
+def _key(about: Script | Fault) -> str:
+    return hashlib.sha256(about.run_of().encode()).hexdigest()

@@ -3,7 +3,7 @@
 import shlex
 import tomllib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +49,10 @@ class Script:
     torchvision: bool = True  # whether the stand-in is there; libraries that look for it by themselves need more of it
     arguable: tuple[str, ...] = ()  # alarms that are not plainly wrong here, with the reason beside them in the list
 
+    def run_of(self) -> str:
+        """What decides how it runs; what only decides how it is judged is left out."""
+        return repr(replace(self, arguable=()))
+
 
 @dataclass(frozen=True)
 class Fault:
@@ -59,6 +63,9 @@ class Fault:
     illness: str
     also: tuple[str, ...]
     line: str  # a part of one line of the planted file; empty: no line is expected
+
+    def run_of(self) -> str:
+        return repr((self.script.run_of(), self.edit, self.line))
 
 
 def read_scripts(text: str | None = None) -> dict[str, Script]:
