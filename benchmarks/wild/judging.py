@@ -19,6 +19,15 @@ TIMES = re.compile(
 # Shorter trainings than this are timed with their start, or the ratio would be noise.
 SHORTEST_SECONDS = 1.0
 ALARMS = ("error", "warning")
+# Reasons that lie in the training itself: it is too short for the check, or has nothing of what the check is about. Every other
+# reason is a limit of sleuth. By the words of the report, the only thing a user sees; a new wording counts as a limit.
+RULED_OUT = re.compile(
+    r"only \d+ steps were seen|validation was seen \d+ times? only|no clipping was|no scheduler's step was|computes on the CPU"
+    r"|no metric was logged|no reference was given|how the training is saved was not told|the target is not one class"
+    r"|inputs are ids|inputs are not a table|inputs have no features|inputs are not numbers|one value a position"
+    r"|no ReLU or other activation|classes are the tokens|it ended as planned|a batch of at least|equal inputs are natural"
+    r"|no loss was heard that takes one class|real-valued target|too noisy to tell"
+)
 
 
 def numbers(text: str) -> list[str]:
@@ -55,6 +64,11 @@ class Report:
     place: tuple[str, int] | None = None
     examined: frozenset[str] = frozenset()
     asked: int = 0
+    ruled_out: int = 0  # of those not examined, how many this training cannot feed
+
+    @property
+    def coverage(self) -> float:
+        return len(self.examined) / max(self.asked - self.ruled_out, 1)
 
     def alarms(self) -> list[str]:
         return [name for severity, name in self.findings if severity in ALARMS]
@@ -75,6 +89,7 @@ def read_report(found: dict[str, Any] | None) -> Report:
         place=(Path(place["file"]).name, place["line"]) if place else None,
         examined=frozenset(found["clear"]) | {name for _, name in findings},
         asked=len(found["clear"]) + len({name for _, name in findings}) + len(found["not_examined"]),
+        ruled_out=sum(bool(RULED_OUT.search(entry["reason"])) for entry in found["not_examined"]),
     )
 
 

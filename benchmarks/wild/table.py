@@ -4,6 +4,8 @@ from statistics import median
 
 from benchmarks.wild.judging import Healthy, Planted
 
+ENOUGH = 0.7
+
 
 def healthy_row(run: Healthy) -> str:
     report = run.report
@@ -16,7 +18,7 @@ def healthy_row(run: Healthy) -> str:
     mark = "LOUD " if run.wrong_alarms else "quiet"
     code = "" if run.code[0] == run.code[1] == 0 else f" ended {run.code[0]}, {run.code[1]}"
     cost = f"{run.plain:5.1f} s x{run.watched / max(run.plain, 0.01):4.2f} +{run.after:4.1f} s"
-    examined = f"{len(report.examined):3}/{report.asked:3}"
+    examined = f"{len(report.examined):3}/{report.asked - report.ruled_out:3}/{report.asked:3}"
     same = f"same {run.same:3} of {run.compared:4}"
     return f"{mark}  {run.script.name:30} {same}  {heard:12} {examined}  {cost}{code}  {alarms}".rstrip()
 
@@ -27,6 +29,8 @@ def fault_row(run: Planted) -> str:
         line += f" {run.report.place[0]}:{run.report.place[1]} for {run.expected}"
     said = run.report.culprit or "nothing"
     found = " (found, not first)" if run.further_down else ""
+    if run.verdict == "other" and said in run.fault.script.arguable:
+        found += " (which is arguable there anyway)"
     told = run.fault.illness if run.verdict == "right" else f"{run.fault.illness}, says {said}{found}"
     unheard = "" if run.report.heard else "  UNHEARD" if run.report.there else "  NO REPORT"
     ended = "" if run.code == 0 else f"  ended {run.code}"
@@ -54,8 +58,14 @@ def healthy_sums(runs: list[Healthy]) -> list[str]:
 
 
 def examined_sums(runs: list[Healthy]) -> list[str]:
-    """By kind: what was examined, of the checks that at least one healthy run of that kind could feed in this table."""
-    rows = []
+    """What was examined, of the checks that the training can feed by the words of the report; and, by framework, of those
+    that at least one healthy run of that framework fed in this table."""
+    covered = sorted(run.report.coverage for run in runs)
+    enough = sum(share >= ENOUGH for share in covered)
+    rows = [
+        f"examined, of what the training can feed by the report: median {median(covered):.0%}, least {covered[0]:.0%}; "
+        f"{ENOUGH:.0%} or more in {enough} of {len(runs)}"
+    ]
     for kind in sorted({run.script.kind for run in runs}):
         some = [run.report.examined for run in runs if run.script.kind == kind]
         fed = frozenset[str]().union(*some)
