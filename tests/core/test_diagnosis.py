@@ -75,6 +75,24 @@ def test_a_warning_that_explains_an_error_ranks_as_one() -> None:
     assert names(culprits) == ["rate", "column"]
 
 
+@pytest.mark.parametrize(
+    "weak",
+    [
+        {"severity": Severity.HINT, "confidence": Confidence.CERTAIN},
+        {"severity": Severity.WARNING, "confidence": Confidence.POSSIBLE},
+    ],
+    ids=["a-hint", "a-possibility"],
+)
+def test_what_is_weak_does_not_swallow_what_is_worse(weak: dict) -> None:
+    order, labels = finding("order", stage=Stage.DATA, **weak), finding("labels")
+    assert names(diagnose([order, labels], {"order": ("labels",)})) == ["labels", "order"]
+
+
+def test_a_hint_explains_another_hint() -> None:
+    small, early = (finding(name, severity=Severity.HINT) for name in ("small", "early"))
+    assert names(diagnose([small, early], {"small": ("early",)})) == ["small"]
+
+
 def test_the_order_of_findings_does_not_matter() -> None:
     found = [finding("a", strength=3.0), finding("b", severity=Severity.WARNING), finding("c"), finding("d", strength=2.0)]
     explains = {"a": ("c",), "d": ("c", "b")}

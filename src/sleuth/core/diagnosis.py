@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from sleuth.core.finding import Finding
-from sleuth.core.stage import Severity
+from sleuth.core.stage import Confidence, Severity
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,20 @@ def rank(finding: Finding) -> tuple[float, ...]:
 
 def _cause(finding: Finding, ranked: list[Finding], explains: Mapping[str, tuple[str, ...]]) -> str | None:
     for other in ranked:
-        if finding.name in explains.get(other.name, ()) and _began(other) <= _began(finding):
+        if finding.name in explains.get(other.name, ()) and _can_cause(other, finding):
             return other.name
     return None
+
+
+def _can_cause(cause: Finding, effect: Finding) -> bool:
+    """A hint says that what was seen does no harm in that strength, and a mere possibility is no reason for what is sure: behind
+    neither may something worse disappear."""
+    if _began(cause) > _began(effect):
+        return False
+    if effect.severity < cause.severity:
+        doubtful = cause.confidence is Confidence.POSSIBLE and effect.confidence < cause.confidence
+        return cause.severity is not Severity.HINT and not doubtful
+    return True
 
 
 def _began(finding: Finding) -> int:

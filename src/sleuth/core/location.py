@@ -3,6 +3,8 @@
 import linecache
 from dataclasses import dataclass
 from pathlib import Path
+from types import CodeType
+from typing import NamedTuple
 
 
 @dataclass(frozen=True)
@@ -26,3 +28,16 @@ class Location:
 
 def locate(file: str, line: int) -> Location:
     return Location(file, line, linecache.getline(file, line).strip())
+
+
+class Spot(NamedTuple):
+    """An instruction of the user's code."""
+
+    code: CodeType
+    instruction: int
+
+    @property
+    def location(self) -> Location | None:
+        lines = self.code.co_lines()
+        line = next((line for begin, end, line in lines if begin <= self.instruction < end), None)
+        return None if line is None else locate(self.code.co_filename, line)

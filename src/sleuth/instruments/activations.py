@@ -13,7 +13,7 @@ from sleuth.core.reading.activation import pinned_share
 from sleuth.core.statistics import Statistics, merge
 from sleuth.instruments.laboratory import Training, opened, with_layer_values
 from sleuth.instruments.plain import plain
-from sleuth.instruments.result import Result
+from sleuth.instruments.result import Viewed
 from sleuth.probes.lab.probe import Lab
 
 # Values of the first batch are kept up to so many bytes in all.
@@ -55,7 +55,7 @@ class LayerActivation:
 
 
 @dataclass(frozen=True)
-class ActivationReport(Result):
+class ActivationReport(Viewed):
     layers: tuple[LayerActivation, ...]  # in the order of calls
     samples: int | None
     notes: tuple[str, ...] = ()
@@ -75,21 +75,6 @@ class ActivationReport(Result):
         left_out = ("values", "gradient_values")
         layers = [{k: v for k, v in vars(layer).items() if k not in left_out} for layer in self.layers]
         return plain({"layers": layers, "samples": self.samples, "notes": self.notes})
-
-    def plot(self) -> Any:
-        from sleuth.instruments.activations_view import draw
-
-        return draw(self)
-
-    def __str__(self) -> str:
-        from sleuth.instruments.activations_view import table
-
-        return table(self)
-
-    def _repr_html_(self) -> str:
-        from sleuth.instruments.activations_view import html
-
-        return html(self)
 
 
 def activations(

@@ -12,7 +12,7 @@ from sleuth.core.errors import UnusableInput
 from sleuth.core.reading.activation import RECTIFIERS
 from sleuth.instruments.laboratory import MOST_BATCHES, Training, one_pass, opened, with_layer_values
 from sleuth.instruments.plain import plain
-from sleuth.instruments.result import Result
+from sleuth.instruments.result import Viewed
 from sleuth.probes.lab.probe import Lab
 
 # A spread below this share of the largest value is none.
@@ -36,7 +36,7 @@ class LayerUnits:
 
 
 @dataclass(frozen=True)
-class DeadUnits(Result):
+class DeadUnits(Viewed):
     layers: tuple[LayerUnits, ...]
     samples: int
     notes: tuple[str, ...] = ()
@@ -53,21 +53,6 @@ class DeadUnits(Result):
 
     def to_dict(self) -> dict[str, Any]:
         return plain(self)
-
-    def plot(self) -> Any:
-        from sleuth.instruments.dead_units_view import draw
-
-        return draw(self)
-
-    def __str__(self) -> str:
-        from sleuth.instruments.dead_units_view import table
-
-        return table(self)
-
-    def _repr_html_(self) -> str:
-        from sleuth.instruments.dead_units_view import html
-
-        return html(self)
 
 
 def dead_units(

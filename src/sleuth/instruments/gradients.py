@@ -12,7 +12,7 @@ from sleuth.core.errors import UnusableInput
 from sleuth.core.statistics import Statistics
 from sleuth.instruments.laboratory import Training, opened
 from sleuth.instruments.plain import plain
-from sleuth.instruments.result import Result
+from sleuth.instruments.result import Viewed
 
 # Norms: above the first one step leaps, below the second it moves nothing.
 LARGE = 100.0
@@ -37,7 +37,7 @@ class ParameterGradient:
 
 
 @dataclass(frozen=True)
-class GradientReport(Result):
+class GradientReport(Viewed):
     parameters: tuple[ParameterGradient, ...]  # those that are trained, in the order of the model
     loss: float | None  # None: the gradients were there already
     norm: float  # of all together, of what is finite
@@ -55,21 +55,6 @@ class GradientReport(Result):
 
     def to_dict(self) -> dict[str, Any]:
         return plain(self)
-
-    def plot(self) -> Any:
-        from sleuth.instruments.gradients_view import draw
-
-        return draw(self)
-
-    def __str__(self) -> str:
-        from sleuth.instruments.gradients_view import table
-
-        return table(self)
-
-    def _repr_html_(self) -> str:
-        from sleuth.instruments.gradients_view import html
-
-        return html(self)
 
 
 def gradients(

@@ -9,7 +9,7 @@ from sleuth.core.contract.workload import LayerWork, MemoryUse, Phases
 from sleuth.core.errors import UnusableInput
 from sleuth.instruments.laboratory import Training, endless, opened, profiling
 from sleuth.instruments.plain import plain
-from sleuth.instruments.result import Result
+from sleuth.instruments.result import Viewed
 
 # The first steps allocate, import and choose kernels.
 WARM_UP = 2
@@ -18,7 +18,7 @@ PHASES = ("data", "forward", "backward", "optimiser")
 
 
 @dataclass(frozen=True)
-class StepProfile(Result):
+class StepProfile(Viewed):
     steps: tuple[Phases, ...]
     layers: tuple[LayerWork, ...]  # each one's own part, without the layers inside it
     memory: MemoryUse
@@ -46,21 +46,6 @@ class StepProfile(Result):
 
     def to_dict(self) -> dict[str, Any]:
         return plain({**vars(self), "seconds": self.seconds, "shares": self.shares})
-
-    def plot(self) -> Any:
-        from sleuth.instruments.profile_view import draw
-
-        return draw(self)
-
-    def __str__(self) -> str:
-        from sleuth.instruments.profile_view import table
-
-        return table(self)
-
-    def _repr_html_(self) -> str:
-        from sleuth.instruments.profile_view import html
-
-        return html(self)
 
 
 def profile(

@@ -2,6 +2,8 @@
 
 from abc import ABC, abstractmethod
 from html import escape
+from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 from sleuth.core.errors import UnusableInput
@@ -20,6 +22,25 @@ class Result(ABC):
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(str(self))}</pre>"
+
+
+class Viewed(Result):
+    """Drawn by the module beside its own: `weights_view` has `draw`, `table` and `html` for what `weights` returns."""
+
+    @property
+    def _view(self) -> ModuleType:
+        return import_module(f"{type(self).__module__}_view")
+
+    def plot(self) -> Any:
+        return self._view.draw(self)
+
+    def __str__(self) -> str:
+        text: str = self._view.table(self)
+        return text
+
+    def _repr_html_(self) -> str:
+        html: str = self._view.html(self)
+        return html
 
 
 def new_figure(width: float, height: float) -> Any:

@@ -9,7 +9,7 @@ from sleuth.core.errors import UnusableInput
 from sleuth.core.observation import Failure
 from sleuth.instruments.given import Given
 from sleuth.instruments.plain import plain
-from sleuth.instruments.result import Result
+from sleuth.instruments.result import Viewed
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Summary(Result):
+class Summary(Viewed):
     name: str
     rows: tuple[Row, ...]
     parameters: int
@@ -62,21 +62,6 @@ class Summary(Result):
 
     def to_dict(self) -> dict[str, Any]:
         return plain(self)
-
-    def plot(self) -> Any:
-        from sleuth.instruments.summary_view import draw
-
-        return draw(self)
-
-    def __str__(self) -> str:
-        from sleuth.instruments.summary_view import table
-
-        return table(self)
-
-    def _repr_html_(self) -> str:
-        from sleuth.instruments.summary_view import html
-
-        return html(self)
 
 
 def summary(

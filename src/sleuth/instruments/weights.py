@@ -13,7 +13,7 @@ from sleuth.core.observation import Parameter
 from sleuth.core.statistics import Statistics
 from sleuth.instruments.laboratory import Training, opened
 from sleuth.instruments.plain import plain
-from sleuth.instruments.result import Result
+from sleuth.instruments.result import Viewed
 
 # Below this a weight passes nothing on.
 TINY = 1e-6
@@ -52,7 +52,7 @@ class ParameterWeights:
 
 
 @dataclass(frozen=True)
-class WeightReport(Result):
+class WeightReport(Viewed):
     parameters: tuple[ParameterWeights, ...]  # in the order of the model; what is tied stands once
     notes: tuple[str, ...] = ()
 
@@ -68,21 +68,6 @@ class WeightReport(Result):
 
     def to_dict(self) -> dict[str, Any]:
         return plain(self)
-
-    def plot(self) -> Any:
-        from sleuth.instruments.weights_view import draw
-
-        return draw(self)
-
-    def __str__(self) -> str:
-        from sleuth.instruments.weights_view import table
-
-        return table(self)
-
-    def _repr_html_(self) -> str:
-        from sleuth.instruments.weights_view import html
-
-        return html(self)
 
 
 def weights(model: Any, pattern: str = "*", *, tiny: float = TINY, extreme: float = EXTREME) -> WeightReport:

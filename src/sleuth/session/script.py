@@ -237,6 +237,10 @@ class Session:
         return () if told is None else (told,)
 
     def _why_nothing(self, error: BaseException | None) -> str:
+        there = [name for name in frameworks() if name in sys.modules]
+        if self._adapter is None and there:
+            why = "; ".join(self._trouble) or f"{' and '.join(there)} came into the process unheard"
+            return f"{why}. Around a loop of your own, write: with sleuth.watch(model, optimizer): …"
         if self._adapter is None:
             *some, last = frameworks()
             return f"none of {', '.join(some)} and {last} was imported, and nothing else can be listened to from outside"

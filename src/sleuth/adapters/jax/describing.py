@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from sleuth.adapters.common.assignment import class_line
 from sleuth.adapters.common.machine import machine
 from sleuth.adapters.jax.arrays import device
 from sleuth.adapters.jax.compile_effort import HASTY, executable
@@ -17,9 +18,7 @@ from sleuth.adapters.jax.optimising import injected, read, transformation
 from sleuth.adapters.jax.source_lines import written_at
 from sleuth.adapters.jax.watching.layer_places import array_made_at, made_at
 from sleuth.adapters.jax.words import ACTIVATIONS, FUNCTIONS, SOFTMAXES, family_of
-from sleuth.core.location import Location, locate
 from sleuth.core.observation import Architecture, Layer, Parameter, Settings
-from sleuth.core.runtime.place import is_users
 from sleuth.core.subject import Subject
 
 # Attribute of the layer → our word for it.
@@ -99,7 +98,7 @@ def _layer(path: str, module: Any) -> Layer:
     family = family_of(module)
     if family == "other" and any(_is_holder(v) for v in vars(module).values()):
         family = "container"
-    return Layer(path, type(module).__name__, family, layer_settings(module), made_at(module) or _class_location(module))
+    return Layer(path, type(module).__name__, family, layer_settings(module), made_at(module) or class_line(type(module)))
 
 
 def _is_holder(value: Any) -> bool:
@@ -203,14 +202,3 @@ def _moved(subject: Subject, form: Form) -> set[str] | None:
         return None
     moved = {path for path, update in found.items() if np.any(update != 0)}
     return moved or None
-
-
-def _class_location(module: Any) -> Location | None:
-    try:
-        file = inspect.getsourcefile(type(module))
-        if not file or not is_users(file):
-            return None
-        _, line = inspect.getsourcelines(type(module))
-    except (OSError, TypeError):
-        return None
-    return locate(file, line)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sleuth import kernel
+from sleuth.adapters.common.activity import frame_of, units_of
 from sleuth.adapters.jax.arrays import to_numpy
 from sleuth.adapters.jax.failure import explain
 from sleuth.adapters.jax.loss_calls import failed_call, loss_calls
@@ -14,9 +14,7 @@ from sleuth.adapters.jax.operations import Made, Operations
 from sleuth.adapters.jax.origin import find_origin
 from sleuth.adapters.jax.program import Progress
 from sleuth.adapters.jax.trace import Trace
-from sleuth.core.observation import Absent, Frame, Observation, Role, Units
-from sleuth.core.reading.activation import pinned_share
-from sleuth.core.statistics import merge
+from sleuth.core.observation import Absent, Observation, Units
 from sleuth.core.subject import Parts
 
 if TYPE_CHECKING:
@@ -71,30 +69,11 @@ def _activity(noted: list[tuple[str, Made]], values: dict[int, Any], outputs: li
     arrays = [(path, to_numpy(values[made.slot])) for path, made in noted]
     if not arrays:
         arrays = [("output", to_numpy(values[slot])) for slot in outputs[:1]]
-    rows: dict[str, np.ndarray] = {}
-    for (path, _), row in zip(arrays, kernel.measure([a for _, a in arrays]), strict=True):
-        rows[path] = merge(rows[path], row) if path in rows else row
-    if rows:
-        yield Frame(step, Role.ACTIVATION, tuple(rows), np.stack(list(rows.values())))
+    yield from frame_of(step, arrays)
     units = [(path, m, to_numpy(values[m.slot])) for path, m in noted if m.activation and len(m.operation.shape) >= 2]
-    yield from (_units(path, made.activation, array, step) for path, made, array in units if array.size)
+    yield from (units_of(step, path, made.activation, array) for path, made, array in units if array.size)
     if not units:
         yield Absent(Units, "no operation of the model is known as an activation (relu, sigmoid, tanh, …)")
-
-
-def _units(path: str, activation: str, array: np.ndarray, step: int) -> Units:
-    units = array.reshape(-1, array.shape[-1])
-    return Units(
-        step,
-        path,
-        "activation",
-        activation,
-        samples=array.shape[0],
-        nonzero=np.count_nonzero(units, axis=0),
-        min=units.min(axis=0),
-        max=units.max(axis=0),
-        pinned=pinned_share(activation, units),
-    )
 
 
 def _is_finite(array: Any) -> bool:

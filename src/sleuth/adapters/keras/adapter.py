@@ -26,7 +26,6 @@ from sleuth.core.contract.adapter import (
     Watches,
 )
 from sleuth.core.errors import Unsupported
-from sleuth.core.observation import Origin
 from sleuth.core.subject import Parts
 from sleuth.core.trial import Connection, Flow
 
@@ -73,9 +72,6 @@ class KerasAdapter(
         if held.has_own_step:
             raise Unsupported("a step of your own calls the model: its operations are not followed")
         return flow.flow(held, batch)
-
-    def origin(self, bench: Bench, batch: Parts) -> Origin | None:
-        return next((o for o in bench.observe(batch, 0) if isinstance(o, Origin)), None)
 
     watch = staticmethod(KerasWatch)
     discover = staticmethod(KerasDiscovery)

@@ -8,8 +8,8 @@ import textwrap
 from types import CodeType, FunctionType, MethodType
 from typing import Any, NamedTuple
 
-from sleuth.adapters.keras.user_lines import Spot, compiled_spot, made_spot, weight_spot
-from sleuth.core.location import Location, locate
+from sleuth.adapters.keras.user_lines import compiled_spot, made_spot, weight_spot
+from sleuth.core.location import Location, Spot, locate
 from sleuth.core.runtime.place import is_users
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef

@@ -10,13 +10,13 @@ from collections.abc import Callable, Hashable, Iterable
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import Any, NamedTuple
+from typing import Any
 
 import keras
 
 from sleuth.adapters.keras.patches import Function, Make, replaced
 from sleuth.adapters.listening.patches import attempt
-from sleuth.core.location import Location, locate
+from sleuth.core.location import Location, Spot, locate
 from sleuth.core.runtime.place import DONE_AGAIN, is_users
 
 # What stands above this is not what runs the model but who asked for an examination.
@@ -25,19 +25,6 @@ BENCH = str(Path(__file__).with_name("bench.py"))
 ENTRIES = ("fit", "evaluate", "predict", "train_on_batch", "test_on_batch", "predict_on_batch")
 LINE_LOST = "the line of something that was made, compiled or frozen could not be noted"
 _ENTERED = tuple(inspect.unwrap(getattr(keras.Model, name)).__code__ for name in ENTRIES)
-
-
-class Spot(NamedTuple):
-    """An instruction of the user's code."""
-
-    code: CodeType
-    instruction: int
-
-    @property
-    def location(self) -> Location | None:
-        lines = self.code.co_lines()
-        line = next((line for begin, end, line in lines if begin <= self.instruction < end), None)
-        return None if line is None else locate(self.code.co_filename, line)
 
 
 Failed = Callable[[Exception], None]

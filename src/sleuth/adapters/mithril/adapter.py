@@ -13,7 +13,7 @@ from sleuth.adapters.mithril.watching.watching import MithrilWatching
 from sleuth.core.contract.adapter import Adapter, Bench, Describes, Steps, Substitutes, Traces, Watches, Watching
 from sleuth.core.contract.guard import Guard
 from sleuth.core.errors import Unsupported
-from sleuth.core.observation import Architecture, Origin, Settings
+from sleuth.core.observation import Architecture, Settings
 from sleuth.core.runtime.randomness import random_preserved
 from sleuth.core.subject import Parts, Subject
 from sleuth.core.trial import Connection, Flow
@@ -60,9 +60,6 @@ class MithrilAdapter(MithrilInspects, MithrilLayerValues, Adapter, Describes, St
         done = mine.walked(batch.inputs)
         settings = {layer.path: layer.settings for layer in describing.describe(mine.given, mine.subject.loss).layers}
         return tracing.flow(mine.given.graph, mine.wiring.outputs, mine.wiring.inputs, done, settings)
-
-    def origin(self, bench: Bench, batch: Parts) -> Origin | None:
-        return next((o for o in bench.observe(batch, 0) if isinstance(o, Origin)), None)
 
     def loss_with(self, bench: Bench, batch: Parts, change: Callable[[Any], Any]) -> float:
         mine = _mine(bench)

@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 
+from sleuth.adapters.common.activity import units_of, usual_axis
 from sleuth.adapters.common.axis_sums import axis_sums, exp_sums
 from sleuth.adapters.common.loss_values import array_facts, broadcast_of
 from sleuth.adapters.mithril import arrays, kinds
-from sleuth.adapters.mithril.graph import Graph, Group, Node
+from sleuth.adapters.mithril.graph import Graph, Node
 from sleuth.adapters.mithril.graph_walk import Walk
 from sleuth.adapters.mithril.key_roles import Wiring
 from sleuth.core.observation import Absent, Argument, Frame, LossCall, Observation, Role, Units
-from sleuth.core.reading.activation import pinned_share
 
 # Reshapes and the like between a softmax and the loss keep its values.
 CARRIES = ("reshape", "flatten", "transpose", "squeeze", "buffer", "expand_dims", "permute_tensor")
@@ -27,26 +27,9 @@ def activity(graph: Graph, wiring: Wiring, done: Walk, step: int) -> Iterator[Ob
         table = arrays.measure([array for _, array in made])
         yield Frame(step, Role.ACTIVATION, tuple(group.path for group, _ in made), table)
     active = [(g, arrays.values(a)) for g, a in made if g.family == "activation" and len(a.shape) >= 2]
-    yield from (_units(group, values, step) for group, values in active)
+    yield from (units_of(step, g.path, kinds.ACTIVATIONS[g.kind], a, usual_axis(a)) for g, a in active)
     if made and not active:
         yield Absent(Units, "no layer of the model is an activation (Relu, Sigmoid, Tanh, …)")
-
-
-def _units(group: Group, values: np.ndarray, step: int) -> Units:
-    name = kinds.ACTIVATIONS[group.kind]
-    axis = 1 if values.ndim >= 4 else values.ndim - 1
-    units = np.moveaxis(values, axis, -1).reshape(-1, values.shape[axis])
-    return Units(
-        step,
-        group.path,
-        "activation",
-        name,
-        samples=values.shape[0],
-        nonzero=np.count_nonzero(units, axis=0),
-        min=units.min(axis=0),
-        max=units.max(axis=0),
-        pinned=pinned_share(name, units),
-    )
 
 
 def inner_loss_call(graph: Graph, node: Node, done: Walk, value: Any, *, failed: bool = False) -> LossCall:

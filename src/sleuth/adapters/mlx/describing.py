@@ -10,12 +10,13 @@ import mlx.nn as nn
 import numpy as np
 from mlx.optimizers import Optimizer
 
+from sleuth.adapters.common.assignment import assignment
 from sleuth.adapters.common.machine import machine
 from sleuth.adapters.common.schedule import highest
 from sleuth.adapters.mlx.arrays import dtype_name
 from sleuth.adapters.mlx.kinds import family_of, settings_of
 from sleuth.adapters.mlx.model_parts import Entry, is_buffer, modules, parameters
-from sleuth.adapters.mlx.source_lines import assignment, freezing_line, layer_line
+from sleuth.adapters.mlx.source_lines import freezing_line, layer_line
 from sleuth.adapters.mlx.state import single
 from sleuth.core.location import Location
 from sleuth.core.observation import Architecture, Layer, Parameter, Settings, Stray

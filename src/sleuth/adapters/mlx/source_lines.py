@@ -1,6 +1,5 @@
 """The user's line that makes a layer or gives a weight its values: the one in its owner's class that fills the attribute."""
 
-import inspect
 import linecache
 import re
 from types import FrameType
@@ -8,6 +7,7 @@ from typing import Any
 
 import mlx.nn as nn
 
+from sleuth.adapters.common.assignment import assignment, class_line
 from sleuth.adapters.mlx.created_at import line_of
 from sleuth.core.location import Location, locate
 from sleuth.core.runtime.place import is_users
@@ -39,32 +39,6 @@ def freezing_line(frame: FrameType | None) -> Location | None:
     lines = [(file, n, text) for file in files if is_users(file) for n, text in enumerate(linecache.getlines(file), 1)]
     found = [(file, n) for file, n, text in lines if FREEZES.search(text)]
     return locate(*found[0]) if len(found) == 1 else None
-
-
-def class_line(kind: type) -> Location | None:
-    try:
-        file, (_, line) = inspect.getsourcefile(kind) or "", inspect.getsourcelines(kind)
-    except (OSError, TypeError):
-        return None
-    return locate(file, line) if is_users(file) else None
-
-
-def assignment(kind: type, attribute: str) -> Location | None:
-    """`self.attribute = …` in a method of this class or of one above it."""
-    for owner in kind.__mro__:
-        for method in vars(owner).values():
-            if not inspect.isfunction(method) or not is_users(method.__code__.co_filename):
-                continue
-            try:
-                lines, start = inspect.getsourcelines(method)
-            except (OSError, TypeError):
-                continue
-            own = re.escape(method.__code__.co_varnames[0]) if method.__code__.co_varnames else "self"
-            pattern = re.compile(rf"\b{own}\.{re.escape(attribute)}\b\s*(:[^=]+)?=[^=]")
-            for offset, text in enumerate(lines):
-                if pattern.search(text):
-                    return locate(method.__code__.co_filename, start + offset)
-    return None
 
 
 def function_line(function: Any) -> Location | None:

@@ -11,11 +11,11 @@ import mlx.core as mx
 import mlx.nn as nn
 import numpy as np
 
+from sleuth.adapters.common.assignment import assignment
 from sleuth.adapters.mlx.arrays import values
 from sleuth.adapters.mlx.kinds import family_of
 from sleuth.adapters.mlx.model_parts import modules, parameters
 from sleuth.adapters.mlx.operations import Operation
-from sleuth.adapters.mlx.source_lines import assignment
 from sleuth.core.observation import Stray
 
 # Half the range in standard deviations of weights drawn evenly from an interval, as MLX does: √3. Training draws tails.

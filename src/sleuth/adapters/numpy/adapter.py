@@ -29,7 +29,7 @@ from sleuth.core.contract.adapter import (
 from sleuth.core.contract.guard import Guard
 from sleuth.core.errors import Unsupported
 from sleuth.core.location import Location
-from sleuth.core.observation import Architecture, Origin, Settings
+from sleuth.core.observation import Architecture, Settings
 from sleuth.core.subject import Parts, Subject
 from sleuth.core.trial import Connection, Flow
 
@@ -101,9 +101,6 @@ class NumpyAdapter(
         if not isinstance(bench, NumpyBench):
             raise Unsupported("this bench does not hold a hand-written model")
         return flow.flow(bench, batch)
-
-    def origin(self, bench: Bench, batch: Parts) -> Origin | None:
-        return next((o for o in bench.observe(batch, 0) if isinstance(o, Origin)), None)
 
     def loss_with(self, bench: Bench, batch: Parts, change: Callable[[Any], Any]) -> float:
         if not isinstance(bench, NumpyBench):

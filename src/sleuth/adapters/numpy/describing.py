@@ -1,6 +1,5 @@
 """Describing a hand-written model: what its layers are is guessed from names and shapes, and only where that is safe."""
 
-import inspect
 import re
 import sys
 from collections.abc import Iterator
@@ -8,13 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from sleuth.adapters.common.assignment import class_line
 from sleuth.adapters.common.machine import machine
 from sleuth.adapters.common.manual_loop.learning_rate import find_rate, options
 from sleuth.adapters.numpy import stepping
 from sleuth.adapters.numpy.model_parts import Parameters, holders, is_weight, layers
-from sleuth.core.location import Location, locate
 from sleuth.core.observation import Architecture, Layer, Parameter, Settings, Stray
-from sleuth.core.runtime.place import is_users
 from sleuth.core.subject import Subject
 
 ACTIVATIONS = (
@@ -62,7 +60,7 @@ def strays(model: Any, found: list[tuple[str, Any]]) -> tuple[Stray, ...] | None
     for path, layer, key, array in weights:
         if id(array) not in given and (type(layer), key) in known and not is_frozen(layer):
             left_out[path] = layer, left_out.get(path, (layer, 0))[1] + array.size
-    return tuple(Stray(path, "layer", size, _class_location(layer)) for path, (layer, size) in left_out.items())
+    return tuple(Stray(path, "layer", size, class_line(type(layer))) for path, (layer, size) in left_out.items())
 
 
 def settings(subject: Subject) -> Settings:
@@ -131,7 +129,7 @@ def _layer(path: str, layer: Any, parameters: tuple[Parameter, ...]) -> Layer:
     values |= _widths(family, [p for p in parameters if p.layer == path])
     if activation := activation_of(layer):
         values["activation"] = activation
-    return Layer(path, type(layer).__name__, family, values, _class_location(layer))
+    return Layer(path, type(layer).__name__, family, values, class_line(type(layer)))
 
 
 def _widths(family: str, own: list[Parameter]) -> dict[str, Any]:
@@ -180,12 +178,3 @@ def is_frozen(layer: Any) -> bool:
     return getattr(layer, "frozen", False) is True or any(
         getattr(layer, n, True) is False for n in ("trainable", "requires_grad")
     )
-
-
-def _class_location(layer: Any) -> Location | None:
-    try:
-        file = inspect.getsourcefile(type(layer))
-        _, line = inspect.getsourcelines(type(layer))
-    except (OSError, TypeError):
-        return None
-    return locate(file, line) if file and is_users(file) else None

@@ -33,7 +33,7 @@ from sleuth.core.contract.adapter import (
     Watches,
 )
 from sleuth.core.errors import Unsupported
-from sleuth.core.observation import Observation, Origin
+from sleuth.core.observation import Observation
 from sleuth.core.subject import Parts
 from sleuth.core.trial import Connection, Flow
 
@@ -90,9 +90,6 @@ class TorchAdapter(
 
     def flow(self, bench: Bench, batch: Parts) -> Flow:
         return flow.flow(_own(bench), batch)
-
-    def origin(self, bench: Bench, batch: Parts) -> Origin | None:
-        return next((o for o in bench.observe(batch, 0) if isinstance(o, Origin)), None)
 
     def loss_with(self, bench: Bench, batch: Parts, change: Callable[[Any], Any]) -> float:
         with answers_changed(_own(bench).model, change):

@@ -1,7 +1,5 @@
 """Describing a torch model and its optimiser."""
 
-import inspect
-import re
 import sys
 from collections.abc import Iterator, ValuesView
 from functools import partial
@@ -11,10 +9,10 @@ from typing import Any
 import torch
 from torch import nn
 
+from sleuth.adapters.common.assignment import assignment
 from sleuth.adapters.common.machine import machine
 from sleuth.adapters.torch.source_lines import freezing_line, layer_line, weight_line
 from sleuth.adapters.torch.watching import created_at
-from sleuth.core.location import Location, locate
 from sleuth.core.observation import Architecture, Layer, Parameter, Settings, Stray
 from sleuth.core.subject import Subject
 
@@ -205,7 +203,7 @@ def _strays(model: nn.Module, held: set[int]) -> Iterator[Stray]:
             count = sum(p.numel() for p in _trainable(value, STRAY_DEPTH, visited) if id(p) not in known)
             if count:
                 path = f"{prefix}.{attribute}" if prefix else attribute
-                yield Stray(path, _holder(value), count, _assignment(module, attribute))
+                yield Stray(path, _holder(value), count, assignment(type(module), attribute))
 
 
 def _trainable(thing: Any, depth: int, visited: set[int]) -> Iterator[torch.Tensor]:
@@ -254,21 +252,3 @@ def _holder(value: Any) -> str:
     if isinstance(value, FunctionType | MethodType | partial):
         return "function"
     return "tensor" if isinstance(value, torch.Tensor) else "object"
-
-
-def _assignment(module: nn.Module, attribute: str) -> Location | None:
-    """The line of the user's class that fills the attribute."""
-    for kind in type(module).__mro__:
-        for method in vars(kind).values():
-            if not inspect.isfunction(method) or kind.__module__.startswith("torch."):
-                continue
-            try:
-                lines, start = inspect.getsourcelines(method)
-            except (OSError, TypeError):
-                continue
-            own = re.escape(method.__code__.co_varnames[0]) if method.__code__.co_varnames else "self"
-            pattern = re.compile(rf"\b{own}\.{re.escape(attribute)}\b\s*(:[^=]+)?=[^=]")
-            for offset, text in enumerate(lines):
-                if pattern.search(text):
-                    return locate(method.__code__.co_filename, start + offset)
-    return None

@@ -3,16 +3,13 @@
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 from torch import nn
 
-from sleuth import kernel
+from sleuth.adapters.common.activity import frame_of, units_of
 from sleuth.adapters.torch.loss_calls import Ask, LossNotes
 from sleuth.adapters.torch.origin import OriginNotes
 from sleuth.adapters.torch.pass_listener import Activity, ActivityNotes, Listener
-from sleuth.core.observation import Frame, Observation, Role, Units
-from sleuth.core.reading.activation import pinned_share
-from sleuth.core.statistics import merge
+from sleuth.core.observation import Observation
 
 
 class Hearing:
@@ -49,22 +46,7 @@ class Hearing:
 
 def _frames(notes: list[Activity], step: int) -> Iterator[Observation]:
     """One Frame of all activations, merged over repeated calls of a layer, and Units of the activation layers."""
-    rows: dict[str, np.ndarray] = {}
-    for note, row in zip(notes, kernel.measure([n.values for n in notes]), strict=True):
-        rows[note.path] = merge(rows[note.path], row) if note.path in rows else row
-    if rows:
-        yield Frame(step, Role.ACTIVATION, tuple(rows), np.stack(list(rows.values())))
+    yield from frame_of(step, [(n.path, n.values) for n in notes])
     for note in notes:
         if note.family == "activation" and note.values.ndim >= 2:
-            units = np.moveaxis(note.values, note.unit_axis, -1).reshape(-1, note.values.shape[note.unit_axis])
-            yield Units(
-                step,
-                note.path,
-                note.family,
-                note.activation,
-                samples=note.values.shape[0],
-                nonzero=np.count_nonzero(units, axis=0),
-                min=units.min(axis=0),
-                max=units.max(axis=0),
-                pinned=pinned_share(note.activation, units),
-            )
+            yield units_of(step, note.path, note.activation, note.values, note.unit_axis)

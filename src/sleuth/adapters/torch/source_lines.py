@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from sleuth.adapters.common.assignment import class_line
 from sleuth.adapters.torch.place import is_users
 from sleuth.adapters.torch.watching.created_at import made_at, values_set_at
 from sleuth.core.location import Location, locate
@@ -28,7 +29,7 @@ def layer_line(model: nn.Module, path: str) -> Location | None:
     module = _module(model, path)
     if module is None:
         return None
-    return made_at(module) or _attribute_line(model, path) or (None if path else class_line(module))
+    return made_at(module) or _attribute_line(model, path) or (None if path else class_line(type(module)))
 
 
 def weight_line(model: nn.Module, path: str, parameter: torch.Tensor) -> Location | None:
@@ -71,18 +72,6 @@ def _files(frame: FrameType | None) -> list[str]:
 def _lines_with(pattern: re.Pattern[str], files: Iterable[str]) -> list[Location]:
     lines = [(file, number, text) for file in files for number, text in enumerate(linecache.getlines(file), 1)]
     return [locate(file, number) for file, number, text in lines if pattern.search(text)]
-
-
-def class_line(module: nn.Module) -> Location | None:
-    """Where the user wrote this class; None for torch's own."""
-    if type(module).__module__.startswith("torch."):
-        return None
-    try:
-        file = inspect.getsourcefile(type(module))
-        _, line = inspect.getsourcelines(type(module))
-    except (OSError, TypeError):
-        return None
-    return locate(file, line) if file else None
 
 
 def _kind(module: nn.Module) -> Any:

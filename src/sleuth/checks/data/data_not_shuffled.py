@@ -28,9 +28,7 @@ MOSTLY = 0.5
     reads=(Order,),
     explains=(
         "class-imbalance",
-        "labels-misaligned",
         "learns-without-input",
-        "loss-ignores-target",
         "loss-oscillates",
         "loss-spikes",
         "loss-not-decreasing",

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import keras
 
 from sleuth.adapters.keras.patches import contained_context, replaced
-from sleuth.adapters.keras.user_lines import Spot, spot_now
+from sleuth.adapters.keras.user_lines import spot_now
 from sleuth.adapters.keras.watching.modes import ModeHearing
 from sleuth.adapters.listening.patches import attempt, tell
+from sleuth.core.location import Spot
 
 if TYPE_CHECKING:
     from sleuth.adapters.keras.watching.listener import KerasListener

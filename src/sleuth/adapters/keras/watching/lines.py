@@ -9,10 +9,10 @@ from keras.src.trainers.data_adapters.array_data_adapter import ArrayDataAdapter
 
 from sleuth.adapters.keras import backend
 from sleuth.adapters.keras.source_lines import answer_line, argument_line, given_line, method_line
-from sleuth.adapters.keras.user_lines import Spot, line_now, located, made_at, spot_now
+from sleuth.adapters.keras.user_lines import line_now, located, made_at, spot_now
 from sleuth.adapters.keras.watching.loop_calls import Say
 from sleuth.adapters.listening.recorder import Recorder
-from sleuth.core.location import Location, locate
+from sleuth.core.location import Location, Spot, locate
 from sleuth.core.observation import Call
 from sleuth.core.observation.calls import CallKind
 from sleuth.core.runtime.place import is_users

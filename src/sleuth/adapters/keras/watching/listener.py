@@ -13,7 +13,7 @@ from sleuth.adapters.keras import backend
 from sleuth.adapters.keras.describing import describe, rate_of, settings
 from sleuth.adapters.keras.model_parts import trainable
 from sleuth.adapters.keras.source_lines import compiled_with
-from sleuth.adapters.keras.user_lines import LINE_LOST, Spot, noted
+from sleuth.adapters.keras.user_lines import LINE_LOST, noted
 from sleuth.adapters.keras.watching.data_feeding import DataFeed
 from sleuth.adapters.keras.watching.fit_patches import evaluations, fit_patches
 from sleuth.adapters.keras.watching.kept_training import KeptTraining
@@ -31,6 +31,7 @@ from sleuth.adapters.listening.pace import FIRST_HEARD, Pace, Shares, Stopwatch
 from sleuth.adapters.listening.recorder import Note, Recorders
 from sleuth.core.contract.guard import Guard
 from sleuth.core.contract.kept import Kept
+from sleuth.core.location import Spot
 from sleuth.core.observation import Modes
 from sleuth.core.subject import Subject
 

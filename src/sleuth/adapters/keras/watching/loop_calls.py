@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 
-from sleuth.adapters.keras.user_lines import Spot, located, spot_now
+from sleuth.adapters.keras.user_lines import located, spot_now
 from sleuth.adapters.listening.calls import Calls, Heard
+from sleuth.core.location import Spot
 from sleuth.core.observation import Call, Observation, Pending
 from sleuth.core.observation.calls import WITH_GRAPH, WITHOUT_GRAPH, CallKind
 

@@ -10,8 +10,9 @@ from keras.src.backend.common.symbolic_scope import in_symbolic_scope
 from sleuth.adapters.keras.families import family_of
 from sleuth.adapters.keras.model_parts import layers
 from sleuth.adapters.keras.patches import replaced
-from sleuth.adapters.keras.user_lines import Spot, spot_now
+from sleuth.adapters.keras.user_lines import spot_now
 from sleuth.adapters.listening.patches import attempt
+from sleuth.core.location import Spot
 from sleuth.core.observation import Modes
 
 MODAL = ("dropout", "batchnorm")

@@ -7,7 +7,8 @@ import numpy as np
 
 from sleuth.adapters.keras import backend
 from sleuth.adapters.keras.source_lines import compiled_with
-from sleuth.adapters.keras.user_lines import Spot, made_at, spot_now
+from sleuth.adapters.keras.user_lines import made_at, spot_now
+from sleuth.core.location import Spot
 from sleuth.core.observation import Optimiser
 
 

@@ -1,13 +1,13 @@
 """The loss as a function of the model's output and the target, read from the tape of one step."""
 
 import copy
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import mlx.core as mx
 import mlx.nn as nn
 
+from sleuth.adapters.common.numbers_in import numbers_in
 from sleuth.adapters.mlx.arrays import arrays_in
 from sleuth.adapters.mlx.model_parts import parameters
 from sleuth.adapters.mlx.pass_listener import LOSSES
@@ -154,16 +154,4 @@ class _Reader:
 
 def counts(call: Recorded, samples: int) -> bool:
     """Is something put in that may have to do with how many samples there are?"""
-    return samples > 1 and any(n == 1 / samples or (n > 0 and n % samples == 0) for n in _numbers((call.args, call.kwargs)))
-
-
-def _numbers(thing: Any) -> Iterator[float]:
-    if isinstance(thing, int | float) and not isinstance(thing, bool):
-        yield thing
-    elif isinstance(thing, slice):
-        yield from _numbers((thing.start, thing.stop, thing.step))
-    elif isinstance(thing, dict):
-        yield from _numbers(tuple(thing.values()))
-    elif isinstance(thing, list | tuple) and not hasattr(thing, "number"):  # a slot is no number
-        for part in thing:
-            yield from _numbers(part)
+    return samples > 1 and any(n == 1 / samples or (n > 0 and n % samples == 0) for n in numbers_in((call.args, call.kwargs)))

@@ -8,8 +8,8 @@ from torch import nn
 
 from sleuth.adapters.torch.failures.scene import SIZES
 from sleuth.adapters.torch.failures.source import bound, call_at, tree_of
-from sleuth.adapters.torch.watching.created_at import Made, Spot, made
-from sleuth.core.location import Location, locate
+from sleuth.adapters.torch.watching.created_at import Made, made
+from sleuth.core.location import Location, Spot, locate
 
 INPUTS = ("in_features", "in_channels", "input_size", "num_features", "normalized_shape", "num_channels", "embed_dim")
 OUTPUTS = ("out_features", "out_channels")

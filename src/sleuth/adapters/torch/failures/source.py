@@ -11,8 +11,7 @@ from typing import Any
 from torch import nn
 
 from sleuth.adapters.torch.place import is_users
-from sleuth.adapters.torch.watching.created_at import Spot
-from sleuth.core.location import Location, locate
+from sleuth.core.location import Location, Spot, locate
 
 Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.Module
 INNER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)

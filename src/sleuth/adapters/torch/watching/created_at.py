@@ -7,8 +7,8 @@ import sys
 import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
-from types import CodeType, FrameType
-from typing import Any, NamedTuple
+from types import FrameType
+from typing import Any
 
 import torch
 from torch import nn
@@ -17,26 +17,13 @@ from torch.utils.data import DataLoader
 
 from sleuth.adapters.listening.patches import Function, Patch
 from sleuth.adapters.torch.place import TORCH, is_users
-from sleuth.core.location import Location, locate
+from sleuth.core.location import Location, Spot
 
 # Whoever makes layers at every step is not followed for ever.
 MOST_NOTED = 20_000
 MOST_SPOTS = 4
 MOST_FRAMES = 64
 MOST_MODES = 16
-
-
-class Spot(NamedTuple):
-    """An instruction of the user's code."""
-
-    code: CodeType
-    instruction: int
-
-    @property
-    def location(self) -> Location | None:
-        lines = self.code.co_lines()
-        line = next((line for begin, end, line in lines if begin <= self.instruction < end), None)
-        return None if line is None else locate(self.code.co_filename, line)
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,12 @@
 """A loss that the user's own lines compute, as a function of the model's output and the target: the lines done once more."""
 
-from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
 
 import torch
 from torch import nn
 
+from sleuth.adapters.common.numbers_in import numbers_in
 from sleuth.adapters.torch.pass_listener import is_tensor
 from sleuth.adapters.torch.watching.origin.tape import Recorded, Tape
 from sleuth.adapters.torch.watching.origin.tensor_sources import Source
@@ -75,20 +75,8 @@ def _is_constant(source: Source, tensor: torch.Tensor | None, samples: int) -> b
 
 def _counts(call: Recorded, samples: int) -> bool:
     """Is something put in that may have to do with how many samples there are?"""
-    numbers = list(_numbers((call.args, call.kwargs)))
+    numbers = list(numbers_in((call.args, call.kwargs)))
     return any(n == 1 / samples or (n > 0 and n % samples == 0) for n in numbers)
-
-
-def _numbers(thing: Any) -> Iterator[float]:
-    if isinstance(thing, int | float) and not isinstance(thing, bool):
-        yield thing
-    elif isinstance(thing, slice):
-        yield from _numbers((thing.start, thing.stop, thing.step))
-    elif isinstance(thing, dict):
-        yield from _numbers(tuple(thing.values()))
-    elif isinstance(thing, list | tuple) and not hasattr(thing, "number"):  # a slot is no number
-        for part in thing:
-            yield from _numbers(part)
 
 
 def _like(value: torch.Tensor, known: dict[int, torch.Tensor]) -> torch.Tensor:

@@ -6,13 +6,12 @@ functions are not heard here.
 
 from collections.abc import Callable, Iterable, Iterator
 
-import numpy as np
 import torch
 from torch import nn
 
+from sleuth.adapters.common.activity import units_of
 from sleuth.adapters.torch.architecture import ACTIVATIONS, family_of
 from sleuth.core.observation import Absent, Observation, Units
-from sleuth.core.reading.activation import pinned_share
 
 # Layers, evenly spread over the depth; each copy costs some microseconds.
 MOST_LAYERS = 16
@@ -85,15 +84,4 @@ def _units(step: int, copies: list[Copy]) -> Iterator[Observation]:
         values = copy.float().cpu().numpy()
         if not values.size:
             continue
-        units = np.moveaxis(values, axis, -1).reshape(-1, values.shape[axis])
-        yield Units(
-            step,
-            path,
-            "activation",
-            activation,
-            samples=values.shape[0],
-            nonzero=np.count_nonzero(units, axis=0).astype(np.int32),
-            min=units.min(axis=0),
-            max=units.max(axis=0),
-            pinned=pinned_share(activation, units),
-        )
+        yield units_of(step, path, activation, values, axis)

@@ -13,8 +13,8 @@ import torch
 from torch import nn
 
 from sleuth.adapters.torch.place import is_users
-from sleuth.adapters.torch.watching.created_at import Spot, made_at
-from sleuth.core.location import Location
+from sleuth.adapters.torch.watching.created_at import made_at
+from sleuth.core.location import Location, Spot
 
 # A longer graph is one of many steps in time: the end of it counts.
 MOST_NODES = 4096
