@@ -1,7 +1,8 @@
 """Validation, where the loop does some: forwards in evaluation mode or without gradients, put to the loss of the training, of
 which no backward follows; from one on.
 
-What the model says on other occasions without gradients (a teacher, a target network, samples) meets no such loss.
+What the model says on other occasions without gradients (a teacher, a target network, samples) meets no such loss. Where one of
+the two is missing, the mode or the absence of gradients, the data must be known to be others: by their loader, or by a word.
 """
 
 import sys
@@ -21,7 +22,7 @@ from sleuth.adapters.torch.watching.loop import Loop, LoopRecorder
 from sleuth.adapters.torch.watching.recorders.loss_terms import Scale, Terms, terms_of
 from sleuth.adapters.torch.watching.recorders.losses import Trail
 from sleuth.adapters.torch.watching.recorders.predictions import Answers, Tally, answers_of
-from sleuth.adapters.torch.watching.split_words import SplitWords, Variable
+from sleuth.adapters.torch.watching.split_words import SplitWords, Variable, Word, call_path
 from sleuth.core.location import Location
 from sleuth.core.observation import Evaluation, Observation, Phase, Split
 from sleuth.core.observation.calls import WITHOUT_GRAPH, CallKind
@@ -34,7 +35,6 @@ MOST_WAITING = 256
 # What else makes a loss another one than its name says.
 SETTINGS = ("label_smoothing", "ignore_index", "beta", "delta", "log_target", "margin")
 DEFAULTS = {"label_smoothing": 0.0, "ignore_index": -100}
-IN_TRAIN = CallKind.VALIDATE_IN_TRAIN
 
 Kind = tuple[Any, ...]
 Reference = weakref.ref[torch.Tensor] | None
@@ -43,8 +43,8 @@ Reference = weakref.ref[torch.Tensor] | None
 class Sums:
     """One pass over some data. On a device the sums stay there until they are asked for."""
 
-    def __init__(self, location: Location | None, kind: CallKind) -> None:
-        self.location, self.kind = location, kind
+    def __init__(self, location: Location | None, kind: CallKind, *, nameless: bool) -> None:
+        self.location, self.kind, self.nameless = location, kind, nameless
         self.calls = 0
         self._terms: Terms | None = Terms(0.0, 0.0, 0)
         self._waiting: list[Answers] = []
@@ -104,9 +104,11 @@ class Validation(LoopRecorder):
         self._with_graph: tuple[Any, ...] | None = None  # a loss in evaluation mode, until it turns out that nobody trains on it
         self._words = SplitWords()
         self._sums: dict[tuple[Split, Variable | None], Sums] = {}
+        self._paths: set[tuple[int, ...]] = set()  # by which calls nameless data came, in this pass
         self._source: Any = None  # of the batch that came last, until a forward takes it
         self._trained_on: dict[int, bool] = {}  # data set → whether training draws from all of it
-        self._given: tuple[tuple[int, bool] | None, Reference] = None, None  # to the last call with a graph: data set, input
+        self._drawn: dict[int, bool] = {}  # the same, of the calls with a graph that no backward has used yet
+        self._given: Reference = None  # to the last of them
         self._trained_with: Reference = None  # what the training was given last
 
     def batch(self, iterator: Any, batch: Any) -> None:
@@ -118,10 +120,14 @@ class Validation(LoopRecorder):
         training = self.loop.model.training
         self._asked, graph, first = None, torch.is_grad_enabled(), _first(args, kwargs)
         if graph:
-            self._given = (None if source is None else (id(source._dataset), _draws_from_all(source))), first
+            self._given = first
+            if not training:
+                self._drawn = {}  # what was only asked in evaluation mode is not trained on
+            if source is not None:
+                self._drawn[id(source._dataset)] = _draws_from_all(source)
         if self._kind is not None and not (graph and training):
             split, sure = self._split_of(source, first)
-            kind = CallKind.FORWARD_IN_EVAL if graph else IN_TRAIN if training else CallKind.VALIDATE
+            kind = CallKind.FORWARD_IN_EVAL if graph else CallKind.VALIDATE_IN_TRAIN if training else CallKind.VALIDATE
             self._asked = Asked(split, sure, kind)
 
     def loss(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], returned: Any) -> None:
@@ -140,9 +146,11 @@ class Validation(LoopRecorder):
         self._with_graph = self._asked = None
         if self._sums:
             self._end()
-        source, self._trained_with = self._given
-        if source is not None:
-            self._trained_on.setdefault(*source)
+        self._trained_with = self._given
+        self._trained_on = {**self._drawn, **self._trained_on}
+        self._drawn = {}
+        if self._looks < LEARNING and self.loop.looking:
+            self._words.trained(sys._getframe())
         if self._trail:
             self._trail.backward(loss)
 
@@ -171,13 +179,18 @@ class Validation(LoopRecorder):
 
     def _validated(self, name: str, bound: Mapping[str, Any], returned: torch.Tensor, asked: Asked) -> None:
         self._asked = None
+        if returned.requires_grad != (asked.kind == CallKind.FORWARD_IN_EVAL):
+            return  # what was asked without gradients is the target of a loss that is trained on
         frame = sys._getframe()
         word = None if asked.sure else self._words.heard(frame)
-        if asked.kind == IN_TRAIN and not asked.sure and (word is None or word[1] is Split.TRAIN):
-            return  # anything may be asked without gradients, and no mode says that it is a validation
+        said = asked.split if asked.sure or word is None else word.split
+        if asked.kind != CallKind.VALIDATE and not (said is Split.VALIDATION and (asked.sure or word)):
+            return  # anything may be asked so
         terms = terms_of(name, bound, returned)
         if terms is None or (asked.split is None and word is None):
             return
+        if not asked.sure and word is None and asked.split is Split.VALIDATION:
+            self._paths.add(call_path(frame))
         found = asked, word, terms, answers_of(name, bound), users_line(frame)
         if returned.requires_grad:
             self._with_graph = found
@@ -189,13 +202,14 @@ class Validation(LoopRecorder):
         if found is not None:
             self._add(*found)
 
-    def _add(self, asked: Asked, word: Any, terms: Terms, answers: Answers | None, line: Location | None) -> None:
-        known = word is None or asked.split is Split.TRAIN
-        split, variable = (asked.split, None) if known else (word[1], word[0])
-        assert split is not None
-        key = split, variable
+    def _add(self, asked: Asked, word: Word | None, terms: Terms, answers: Answers | None, line: Location | None) -> None:
+        if word is None or asked.split is Split.TRAIN:
+            assert asked.split is not None
+            key: tuple[Split, Variable | None] = asked.split, None
+        else:
+            key = word.split, word.variable
         if key not in self._sums:
-            self._sums[key] = Sums(line, asked.kind)
+            self._sums[key] = Sums(line, asked.kind, nameless=word is None and not asked.sure)
         self._sums[key].add(terms, answers)
 
     def _end(self, *, last: bool = False) -> None:
@@ -203,13 +217,15 @@ class Validation(LoopRecorder):
         scale = self._scale if self._comparable else None
         calls = sum(sums.calls for sums in self._sums.values())
         for (split, variable), sums in self._sums.items():
-            # A word that never changes is a setting.
-            told = split if variable is None or self._words.tells(variable) else Split.VALIDATION
-            self._notes.append(partial(sums.observations, step, told, scale))
+            # A word that never changes may be a setting; and of two evaluations without a name one may be of the training data.
+            sure = split is Split.VALIDATION or variable is None or self._words.tells(variable)
+            if not sure or (sums.nameless and split is Split.VALIDATION and len(self._paths) > 1):
+                continue
+            self._notes.append(partial(sums.observations, step, split, scale))
             # In a row they are noticed anyway, see Heard.phases; one alone may be an agent that acts, if it met no loss.
-            if calls == 1 and sums.kind in WITHOUT_GRAPH and told is Split.VALIDATION:
+            if calls == 1 and sums.kind in WITHOUT_GRAPH and split is Split.VALIDATION:
                 self._notes.append(Phase(step, sums.kind, 1, optimiser=self.loop.stepping, last=last))
-        self._sums = {}
+        self._sums, self._paths = {}, set()
 
     def _split_of(self, source: Any, given: Reference) -> tuple[Split | None, bool]:
         """None: it cannot be told. True: it comes from a place of its own."""
