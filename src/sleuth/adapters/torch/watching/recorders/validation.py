@@ -108,6 +108,7 @@ class Validation(LoopRecorder):
         self._source: Any = None  # of the batch that came last, until a forward takes it
         self._trained_on: dict[int, bool] = {}  # data set → whether training draws from all of it
         self._drawn: dict[int, bool] = {}  # the same, of the calls with a graph that no backward has used yet
+        self._drawn_last: dict[int, bool] = {}  # in evaluation mode: unless a backward follows at once, it is a validation's
         self._given: Reference = None  # to the last of them
         self._trained_with: Reference = None  # what the training was given last
 
@@ -118,13 +119,12 @@ class Validation(LoopRecorder):
         self._keep_with_graph()
         source, self._source = self._source, None
         training = self.loop.model.training
+        self._drawn_last = {}
         self._asked, graph, first = None, torch.is_grad_enabled(), _first(args, kwargs)
         if graph:
             self._given = first
-            if not training:
-                self._drawn = {}  # what was only asked in evaluation mode is not trained on
             if source is not None:
-                self._drawn[id(source._dataset)] = _draws_from_all(source)
+                (self._drawn if training else self._drawn_last)[id(source._dataset)] = _draws_from_all(source)
         if self._kind is not None and not (graph and training):
             split, sure = self._split_of(source, first)
             kind = CallKind.FORWARD_IN_EVAL if graph else CallKind.VALIDATE_IN_TRAIN if training else CallKind.VALIDATE
@@ -147,8 +147,8 @@ class Validation(LoopRecorder):
         if self._sums:
             self._end()
         self._trained_with = self._given
-        self._trained_on = {**self._drawn, **self._trained_on}
-        self._drawn = {}
+        self._trained_on = {**self._drawn, **self._drawn_last, **self._trained_on}
+        self._drawn, self._drawn_last = {}, {}
         if self._looks < LEARNING and self.loop.looking:
             self._words.trained(sys._getframe())
         if self._trail:
