@@ -25,7 +25,7 @@ class WithLoss(nn.Module):
 
 
 def drawing(evaluations, steps=8, every=4):
-    """A loop that draws its batches by hand; `evaluations(model, get_batch)` is called before every fourth step and at the end."""
+    """A loop that draws its batches by hand; `evaluations(model, get_batch)` is called after every fourth step."""
     torch.manual_seed(0)
     model = WithLoss()
     optimiser = torch.optim.Adam(model.parameters(), 3e-3)
