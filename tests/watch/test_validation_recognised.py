@@ -52,7 +52,8 @@ def drawing(evaluations, steps=8, every=4):
 
 
 def estimated(model, get_batch, splits=("train", "val"), calls=3, mode=False):
-    model.train(mode)
+    if not mode:
+        model.eval()
     out = {}
     with torch.no_grad():
         for split in splits:

@@ -20,7 +20,7 @@ WORDS = {
 MOST_FRAMES = 24
 MOST_REMEMBERED = 64
 # Whoever uses these may hold the very dictionary that reading a frame's variables would change.
-READS_OWN_VARIABLES = frozenset(("locals", "vars", "dir", "eval", "exec", "_getframe", "currentframe"))
+READS_OWN_VARIABLES = frozenset(("locals", "vars", "_getframe", "currentframe"))
 
 Variable = tuple[int, str]  # number of the function, name
 
