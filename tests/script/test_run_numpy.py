@@ -159,7 +159,7 @@ def test_a_network_by_hand_is_heard_in_any_form_and_stays_as_it_is(text: str, tm
 
 # What is written instead, and the line that is told for it.
 FAULTS = {
-    "sign": (DICT, "d = (p - y) / len(y)", "d = (y - p) / len(y)", "d = (y - p) / len(y)"),
+    "sign": (DICT, "d = (p - y) / len(y)", "d = (y - p) / len(y)", ""),
     "factor": (DICT, '"dW2": h.T @ d', '"dW2": 96 * (h.T @ d)', '"dW2": 96 * (h.T @ d)'),
     "derivative": (GLOBALS, "* (1 - h * h)", "* (1 - h)", "dh = (d @ W2.T) * (1 - h)"),
     "update": (LISTS, "w - eta * nw", "w + eta * nw", ""),
