@@ -38,6 +38,8 @@ OWN = {
     "capacity-mismatch": {"flowing", "counting"},
 }
 
+WIRING = ("unregistered-layers", "frozen-parameters", "disconnected-parameters", "parameters-not-optimised")
+
 
 @dataclass(frozen=True)
 class Look:

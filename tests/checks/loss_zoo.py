@@ -1,4 +1,4 @@
-"""Healthy trainings, one for each way to wire a loss, and sick ones that differ from them in the wiring alone."""
+"""Healthy trainings, one for each way to wire a loss."""
 
 from collections.abc import Callable
 from functools import cache
@@ -7,53 +7,17 @@ import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional as fn
-from torch.utils.data import DataLoader, TensorDataset
 
 from sleuth import Subject
-from tests.material import cancer, diabetes, digits
+from tests.checks.loss_zoo_material import focal, mlp, painter, pairs, pixels, strokes, teacher, training
+from tests.material import cancer, diabetes
 
 HEALTHY: dict[str, Callable[[], Subject]] = {}
-SICK: dict[str, tuple[str, Callable[[], Subject]]] = {}
 
 
 def healthy(build: Callable[[], Subject]) -> Callable[[], Subject]:
     HEALTHY[build.__name__] = build
     return build
-
-
-def sick(name: str) -> Callable[[Callable[[], Subject]], Callable[[], Subject]]:
-    def keep(build: Callable[[], Subject]) -> Callable[[], Subject]:
-        SICK[build.__name__] = (name, build)
-        return build
-
-    return keep
-
-
-def training(model: nn.Module, arrays, loss=None, lr: float = 3e-3, **options) -> Subject:
-    tensors = [torch.as_tensor(a) for a in arrays]
-    generator = torch.Generator().manual_seed(0)
-    loader = DataLoader(TensorDataset(*tensors), batch_size=32, shuffle=True, drop_last=True, generator=generator)
-    return Subject(model, loader, loss, torch.optim.Adam(model.parameters(), lr=lr), **options)
-
-
-def mlp(inputs: int, outputs: int, *last: nn.Module) -> nn.Sequential:
-    return nn.Sequential(nn.Linear(inputs, 64), nn.ReLU(), nn.Linear(64, outputs), *last)
-
-
-@cache
-def pixels() -> tuple[np.ndarray, np.ndarray]:
-    """Standardised digits and their classes."""
-    x, y = digits()
-    return ((x - x.mean()) / x.std()).astype(np.float32), y
-
-
-@cache
-def strokes() -> tuple[np.ndarray, np.ndarray]:
-    """Noisy images, and where the ink is: 0 paper, 1 edge, 2 ink."""
-    x, _ = digits()
-    noisy = x + np.random.default_rng(0).normal(0, 0.15, x.shape)
-    noisy = ((noisy - noisy.mean()) / noisy.std()).astype(np.float32)
-    return noisy.reshape(-1, 1, 8, 8), np.digitize(x, (0.25, 0.75)).astype(np.int64).reshape(-1, 8, 8)
 
 
 @cache
@@ -73,10 +37,6 @@ class Scanner(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.head(self.rnn(x)[0]).transpose(1, 2)
-
-
-def painter(channels: int) -> nn.Sequential:
-    return nn.Sequential(nn.Conv2d(1, 16, 3, padding=1), nn.ReLU(), nn.Conv2d(16, channels, 3, padding=1))
 
 
 @healthy
@@ -132,20 +92,6 @@ def soft_targets() -> Subject:
     return training(mlp(64, 10), (x, soft), nn.CrossEntropyLoss())
 
 
-@cache
-def teacher() -> nn.Module:
-    with torch.random.fork_rng():
-        torch.manual_seed(7)
-        model = mlp(64, 10)
-        x, y = (torch.as_tensor(a) for a in pixels())
-        optimiser = torch.optim.Adam(model.parameters(), lr=1e-2)
-        for _ in range(60):
-            optimiser.zero_grad()
-            fn.cross_entropy(model(x), y).backward()
-            optimiser.step()
-    return model.requires_grad_(False).eval()
-
-
 @healthy
 def distillation_with_temperature() -> Subject:
     temperature, known_by = 4.0, teacher()
@@ -173,11 +119,6 @@ def distillation_alone() -> Subject:
     return training(mlp(64, 10), pixels(), step=step)
 
 
-def focal(out: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    right = out.softmax(1).gather(1, y[:, None]).squeeze(1)
-    return (-((1 - right) ** 2) * torch.log(right + 1e-8)).mean()
-
-
 @healthy
 def focal_loss() -> Subject:
     return training(mlp(64, 10), pixels(), focal)
@@ -197,31 +138,6 @@ def nll_from_logsumexp() -> Subject:
     return training(Normalised(), pixels(), nn.NLLLoss())
 
 
-@healthy
-def ctc() -> Subject:
-    """Two digits side by side, read from left to right; class 0 is the blank."""
-    x, y = pixels()
-    images = x.reshape(-1, 8, 8)
-    order = np.random.default_rng(0).permutation(len(x))
-    pairs = np.concatenate([images, images[order]], axis=2).transpose(0, 2, 1).copy()
-    words = np.stack([y, y[order]], axis=1) + 1
-
-    class Reader(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.rnn = nn.GRU(8, 48, batch_first=True, bidirectional=True)
-            self.head = nn.Linear(96, 11)
-
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return fn.log_softmax(self.head(self.rnn(x)[0]), dim=-1)
-
-    def loss(out: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        lengths = torch.full((len(y),), out.shape[1]), torch.full((len(y),), 2)
-        return fn.ctc_loss(out.transpose(0, 1), y, *lengths)
-
-    return training(Reader(), (pairs, words), loss)
-
-
 class Pairs(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -229,15 +145,6 @@ class Pairs(nn.Module):
 
     def forward(self, one: torch.Tensor, other: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         return self.net(one), self.net(other)
-
-
-@cache
-def pairs() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Half of them of the same class: +1, else −1."""
-    x, y = pixels()
-    rng = np.random.default_rng(0)
-    partner = [rng.choice(np.flatnonzero(y == c) if rng.random() < 0.5 else np.flatnonzero(y != c)) for c in y]
-    return x, x[partner], np.where(y == y[partner], 1.0, -1.0).astype(np.float32)
 
 
 @healthy
@@ -383,146 +290,26 @@ def uncertainty_weights() -> Subject:
     return training(Two(), (x, y, ((ink - ink.mean()) / ink.std()).astype(np.float32)), step=step)
 
 
-@sick("double-softmax")
-def focal_loss_of_probabilities() -> Subject:
-    return training(mlp(64, 10, nn.Softmax(1)), pixels(), focal)
+@healthy
+def ctc() -> Subject:
+    """Two digits side by side, read from left to right; class 0 is the blank."""
+    x, y = pixels()
+    images = x.reshape(-1, 8, 8)
+    order = np.random.default_rng(0).permutation(len(x))
+    pairs = np.concatenate([images, images[order]], axis=2).transpose(0, 2, 1).copy()
+    words = np.stack([y, y[order]], axis=1) + 1
 
-
-@sick("double-softmax")
-def cross_entropy_by_hand_of_probabilities() -> Subject:
-    def loss(out: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        return (torch.logsumexp(out, 1) - out[torch.arange(len(y)), y]).mean()
-
-    return training(mlp(64, 10, nn.Softmax(1)), pixels(), loss)
-
-
-@sick("double-softmax")
-def distillation_of_probabilities() -> Subject:
-    known_by = teacher()
-
-    def step(model: nn.Module, batch: list[torch.Tensor]) -> torch.Tensor:
-        with torch.no_grad():
-            known = known_by(batch[0]).softmax(1)
-        return -(known * model(batch[0]).log_softmax(1)).sum(1).mean()
-
-    return training(mlp(64, 10, nn.Softmax(1)), pixels(), step=step)
-
-
-@sick("double-softmax")
-def sigmoid_before_yes_or_no() -> Subject:
-    x, y = cancer()
-    return training(mlp(30, 1, nn.Sigmoid()), (x, y.astype(np.float32)[:, None]), nn.BCEWithLogitsLoss())
-
-
-@sick("double-softmax")
-def sigmoid_before_dice() -> Subject:
-    x, y = strokes()
-
-    def dice(out: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
-        p = torch.sigmoid(out)
-        both = (p * t).sum((2, 3))
-        return 1 - ((2 * both + 1) / (p.sum((2, 3)) + t.sum((2, 3)) + 1)).mean()
-
-    return training(nn.Sequential(*painter(1), nn.Sigmoid()), (x, (y > 1).astype(np.float32)[:, None]), dice)
-
-
-@sick("double-softmax")
-def softmax_before_segmentation() -> Subject:
-    return training(nn.Sequential(*painter(3), nn.Softmax(1)), strokes(), nn.CrossEntropyLoss())
-
-
-@sick("missing-log-softmax")
-def raw_scores_into_nll() -> Subject:
-    return training(mlp(64, 10), pixels(), nn.NLLLoss())
-
-
-@sick("missing-log-softmax")
-def raw_scores_into_nll_by_hand() -> Subject:
-    return training(mlp(64, 10), pixels(), lambda out, y: -out[torch.arange(len(y)), y].mean())
-
-
-@sick("missing-log-softmax")
-def raw_scores_into_ctc() -> Subject:
-    subject = ctc()
-    loader = subject.train
-
-    class Raw(nn.Module):
+    class Reader(nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.rnn = nn.GRU(8, 48, batch_first=True, bidirectional=True)
             self.head = nn.Linear(96, 11)
 
         def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return self.head(self.rnn(x)[0])
+            return fn.log_softmax(self.head(self.rnn(x)[0]), dim=-1)
 
-    model = Raw()
-    return Subject(model, loader, subject.loss, torch.optim.Adam(model.parameters(), lr=3e-3))
+    def loss(out: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        lengths = torch.full((len(y),), out.shape[1]), torch.full((len(y),), 2)
+        return fn.ctc_loss(out.transpose(0, 1), y, *lengths)
 
-
-@sick("missing-log-softmax")
-def raw_scores_into_kl() -> Subject:
-    known_by = teacher()
-
-    def step(model: nn.Module, batch: list[torch.Tensor]) -> torch.Tensor:
-        with torch.no_grad():
-            known = known_by(batch[0]).softmax(1)
-        return fn.kl_div(model(batch[0]), known, reduction="batchmean")
-
-    return training(mlp(64, 10), pixels(), step=step)
-
-
-@sick("loss-broadcasts")
-def a_column_against_a_row_by_hand() -> Subject:
-    x, y = diabetes()
-    return training(mlp(10, 1), (x, y[:, 0]), lambda out, t: fn.huber_loss(out, t))
-
-
-@sick("loss-broadcasts")
-def a_mixture_against_a_row() -> Subject:
-    x, y = diabetes()
-
-    def loss(out: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
-        return ((out - t).abs() + 0.1 * (out - t) ** 2).mean()
-
-    return training(mlp(10, 1), (x, y[:, 0]), loss)
-
-
-@sick("wrong-loss-for-task")
-def yes_and_no_for_signs() -> Subject:
-    x, y = cancer()
-    return training(mlp(30, 1), (x, y.astype(np.float32)[:, None]), nn.SoftMarginLoss())
-
-
-@sick("wrong-loss-for-task")
-def squares_on_class_indices() -> Subject:
-    x, y = pixels()
-    return training(mlp(64, 1), (x, y), lambda out, t: ((out.squeeze(1) - t) ** 2).mean())
-
-
-@sick("wrong-last-activation")
-def relu_before_signed_values() -> Subject:
-    return training(mlp(10, 1, nn.ReLU()), diabetes(), lambda out, t: ((out - t) ** 2).mean())
-
-
-@sick("wrong-last-activation")
-def exp_before_signed_values() -> Subject:
-    class Positive(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.net = mlp(10, 1)
-
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return torch.exp(self.net(x))
-
-    return training(Positive(), diabetes(), nn.L1Loss())
-
-
-@sick("single-unit-softmax")
-def softmax_of_one_unit() -> Subject:
-    x, y = cancer()
-    return training(mlp(30, 1, nn.Softmax(1)), (x, y.astype(np.float32)[:, None]), nn.BCELoss())
-
-
-@sick("output-target-mismatch")
-def repeated_targets() -> Subject:
-    return training(mlp(10, 3), diabetes(), nn.L1Loss())
+    return training(Reader(), (pairs, words), loss)

@@ -5,7 +5,8 @@ import pytest
 from sleuth import examine
 from sleuth.core.subject import Subject
 from tests.checks.looking import BASIS, Look, look_with
-from tests.checks.loss_zoo import HEALTHY, SICK
+from tests.checks.loss_zoo import HEALTHY
+from tests.checks.loss_zoo_sick import SICK
 
 WIRING = {
     "forward-fails", "output-not-finite", "output-target-mismatch", "loss-broadcasts", "double-softmax", "missing-log-softmax",

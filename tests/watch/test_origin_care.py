@@ -1,7 +1,6 @@
-"""Taking a step apart changes nothing, accuses nobody who is innocent, ends in time, and works in every kind of loop."""
+"""Taking a step apart changes nothing, names the sample, the target or the expression, and leaves no listener behind."""
 
 import random
-import time
 from itertools import islice
 from pathlib import Path
 
@@ -13,21 +12,15 @@ from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
 
 import sleuth
-from sleuth.adapters.torch.watching import rerun_nonfinite
 from sleuth.core.observation import NotFinite, Origin
 from tests.watch.breaking import CASES, SICK
-
-QUIET = {"directory": None, "quiet": True}
+from tests.watch.origin_loops import QUIET, plain_loop, seen, watch_loop
 
 
 @pytest.fixture(autouse=True)
 def nothing_was_compiled():
     """Where something was, the loss expression is not listened to."""
     torch._dynamo.reset()
-
-
-def seen(w, kind):
-    return w.history.many(kind)
 
 
 class Noisy(nn.Module):
@@ -93,8 +86,8 @@ def test_what_is_found_is_stored_and_judged_alike_afterwards(tmp_path: Path) -> 
 
 
 def test_a_sample_with_nan_is_the_culprit_and_no_operation() -> None:
-    model, optimiser, loop = _plain(lambda x, y: x.__setitem__(SICK, torch.nan))
-    report, w = _watched(model, optimiser, loop)
+    model, optimiser, loop = plain_loop(lambda x, y: x.__setitem__(SICK, torch.nan))
+    report, w = watch_loop(model, optimiser, loop)
     finding = report.culprits[0].finding
     assert finding.name == "input-not-finite"
     assert finding.numbers["sample"] == SICK
@@ -103,8 +96,8 @@ def test_a_sample_with_nan_is_the_culprit_and_no_operation() -> None:
 
 
 def test_a_target_with_nan_is_the_culprit_and_no_operation() -> None:
-    model, optimiser, loop = _plain(lambda x, y: y.__setitem__(SICK, torch.nan))
-    report, w = _watched(model, optimiser, loop)
+    model, optimiser, loop = plain_loop(lambda x, y: y.__setitem__(SICK, torch.nan))
+    report, w = watch_loop(model, optimiser, loop)
     assert report.culprits[0].finding.name == "target-not-finite"
     assert report.culprits[0].finding.numbers["sample"] == SICK
     assert not seen(w, Origin)
@@ -123,8 +116,8 @@ def test_missing_values_that_the_model_fills_in_are_not_accused() -> None:
         x[::7, 1] = torch.nan
         y[SICK] = -1.0
 
-    model, optimiser, loop = _plain(spoil, Filling(), loss=lambda z, y: (z - torch.log(y)).pow(2).mean())
-    report, w = _watched(model, optimiser, loop)
+    model, optimiser, loop = plain_loop(spoil, Filling(), loss=lambda z, y: (z - torch.log(y)).pow(2).mean())
+    report, w = watch_loop(model, optimiser, loop)
     (origin,) = seen(w, Origin)
     assert origin.operation == "log"
     assert not [n for n in seen(w, NotFinite) if n.what == "input"]
@@ -136,8 +129,8 @@ def test_missing_values_that_reach_a_weight_are_accused_though_the_loss_is_finit
         known = ~torch.isnan(z)
         return torch.where(known, (z - y) ** 2, 0.0).sum() / known.sum()
 
-    model, optimiser, loop = _plain(lambda x, y: x.__setitem__((SICK, 2), torch.nan), loss=loss)
-    report, w = _watched(model, optimiser, loop)
+    model, optimiser, loop = plain_loop(lambda x, y: x.__setitem__((SICK, 2), torch.nan), loss=loss)
+    report, w = watch_loop(model, optimiser, loop)
     assert [n.what for n in seen(w, NotFinite)][:2] == ["gradient", "input"]
     assert report.culprits[0].finding.name == "input-not-finite"
     assert report.culprits[0].finding.numbers["sample"] == SICK
@@ -217,7 +210,7 @@ def test_what_an_earlier_call_of_the_model_returned_is_not_taken_for_data() -> N
 
 
 def test_the_listener_to_the_loss_is_gone_between_and_afterwards() -> None:
-    model, optimiser, loop = _plain(lambda x, y: None)
+    model, optimiser, loop = plain_loop(lambda x, y: None)
     depths = []
     with sleuth.watch(model, optimiser, **QUIET):
         for _ in loop:
@@ -228,7 +221,7 @@ def test_the_listener_to_the_loss_is_gone_between_and_afterwards() -> None:
 
 
 def test_losses_are_counted_once_while_the_expression_is_heard() -> None:
-    model, optimiser, loop = _plain(lambda x, y: None, loss=lambda z, y: functional.mse_loss(z, y))
+    model, optimiser, loop = plain_loop(lambda x, y: None, loss=lambda z, y: functional.mse_loss(z, y))
     heard = []
     with sleuth.watch(model, optimiser, **QUIET) as w:
         hear = w.watching.listener.hear_loss
@@ -236,195 +229,3 @@ def test_losses_are_counted_once_while_the_expression_is_heard() -> None:
         for _ in islice(loop, 6):
             pass
     assert heard == ["mse_loss"] * 6
-
-
-@pytest.mark.parametrize("rate", [0.5, 3.0])
-def test_weights_that_the_rate_blows_up_are_the_rates_doing(rate: float) -> None:
-    torch.manual_seed(0)
-    model = nn.Sequential(nn.Linear(4, 32), nn.ReLU(), nn.Linear(32, 1))
-    model, optimiser, loop = _plain(lambda x, y: x.sub_(0.5).mul_(4), model, rate=rate)
-    report, w = _watched(model, optimiser, loop)
-    assert seen(w, NotFinite)
-    culprit = report.culprits[0]
-    assert culprit.finding.name == "learning-rate-too-high"
-    assert "loss-not-finite" in [f.name for f in culprit.symptoms] or "gradient-not-finite" in [f.name for f in culprit.symptoms]
-    assert "Lower the learning rate" in culprit.finding.fix
-
-
-def test_a_single_sample_that_throws_the_weights_out_is_not_the_rates_doing() -> None:
-    def spoil(x: torch.Tensor, y: torch.Tensor) -> None:
-        y[20] = 1e30
-
-    model, optimiser, loop = _plain(spoil, rate=1e-2)
-    report, _ = _watched(model, optimiser, loop)
-    assert "learning-rate-too-high" not in [f.name for f in report.findings]
-
-
-def test_a_weight_that_the_optimiser_spoils_is_named() -> None:
-    model = nn.Linear(4, 1)
-
-    class Faulty(torch.optim.SGD):
-        taken = 0
-
-        @torch.no_grad()
-        def step(self, closure=None):
-            super().step()
-            self.taken += 1
-            if self.taken == 5:
-                model.weight[0, 2] = torch.inf
-
-    optimiser = Faulty(model.parameters(), 1e-3)
-    model, optimiser, loop = _plain(lambda x, y: None, model, optimiser=optimiser)
-    report, w = _watched(model, optimiser, loop)
-    assert [(n.what, n.where) for n in seen(w, NotFinite)][:2] == [("loss", None), ("parameter", "weight")]
-    assert "the weight weight itself holds" in report.culprits[0].finding.summary
-
-
-class Attending(nn.Module):
-    """Each place looks at those before it: the mask is -inf on purpose."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, dropout=0.0)
-        self.enter, self.leave = nn.Linear(1, 8), nn.Linear(8, 1)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        mask = nn.Transformer.generate_square_subsequent_mask(x.shape[1])
-        h = self.layer(self.enter(x.unsqueeze(2)), src_mask=mask)
-        scores = (h @ h.transpose(1, 2)).masked_fill(torch.isinf(mask), -torch.inf)
-        return self.leave(torch.softmax(scores, -1) @ h).mean(1)
-
-
-def test_deliberate_masks_are_silent_and_stay_innocent_when_something_else_breaks() -> None:
-    _, w = _watched(*_plain(lambda x, y: None, Attending()))
-    assert not seen(w, NotFinite)
-    broken = _plain(lambda x, y: y.__setitem__(SICK, -1.0), Attending(), loss=lambda z, y: (z - torch.log(y)).pow(2).mean())
-    _, w = _watched(*broken)
-    (origin,) = seen(w, Origin)
-    assert (origin.operation, origin.outside) == ("log", True)
-
-
-def test_the_first_steps_that_a_scaler_skips_are_not_accused() -> None:
-    torch.manual_seed(0)
-    x, y = torch.rand(64, 4), torch.rand(64, 1)
-    model = nn.Linear(4, 1)
-    optimiser = torch.optim.SGD(model.parameters(), 1e-2)
-    scaler = torch.amp.GradScaler("cpu", init_scale=2.0**127)
-    skipped = 0
-    with sleuth.watch(model, optimiser, **QUIET) as w:
-        for a, b in DataLoader(TensorDataset(x, y), 8):
-            optimiser.zero_grad()
-            before = scaler.get_scale()
-            scaler.scale((model(a) - b).pow(2).mean() * 8).backward()
-            scaler.step(optimiser)
-            scaler.update()
-            skipped += scaler.get_scale() < before
-    assert skipped
-    assert not seen(w, NotFinite)
-    assert "gradient-not-finite" not in [f.name for f in w.report().findings]
-
-
-class Trainer:
-    """Frames that are gone when the optimiser steps, tensors in attributes, batches that no loader gave."""
-
-    def __init__(self, model: nn.Module, optimiser: torch.optim.Optimizer, x: torch.Tensor, y: torch.Tensor) -> None:
-        self.model, self.optimiser, self.x, self.y = model, optimiser, x, y
-        self.weights = torch.linspace(1, 2, 3)
-
-    def loss(self, z: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        gap = (z - y) * self.weights
-        return torch.sqrt((gap**2).sum(1)).mean()
-
-    def backward(self, x: torch.Tensor, y: torch.Tensor) -> float:
-        x = (x - 0.5) * 2
-        loss = self.loss(self.model(x).expand(-1, 3), y)
-        loss.backward()
-        return loss.item()
-
-    def train(self) -> None:
-        for at in range(0, 64, 8):
-            rows = torch.arange(at, at + 8)
-            self.optimiser.zero_grad()
-            self.backward(self.x[rows], self.y[rows])
-            self.optimiser.step()
-
-
-def test_a_loop_in_methods_without_a_loader_is_taken_apart_too() -> None:
-    torch.manual_seed(0)
-    x = torch.rand(64, 4)
-    model = nn.Linear(4, 1, bias=False)
-    optimiser = torch.optim.SGD(model.parameters(), 0.0)
-    with torch.no_grad():
-        y = model((x - 0.5) * 2) + torch.rand(64, 1) + 0.1
-        y[SICK] = model((x[SICK - 5 : SICK + 3] - 0.5) * 2)[5]
-    trainer = Trainer(model, optimiser, x, y)
-    with sleuth.watch(model, optimiser, **QUIET) as w:
-        trainer.train()
-    (origin,) = seen(w, Origin)
-    assert (origin.operation, origin.direction, origin.outside) == ("sqrt", "backward", True)
-    assert origin.location is not None
-    assert origin.location.text == "return torch.sqrt((gap**2).sum(1)).mean()"
-    assert origin.makers[:2] == ("sum", "pow")
-
-
-def test_taking_apart_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Long(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.last = nn.Linear(4, 1)
-
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            for _ in range(3_000):
-                x = x + 1e-6
-            return torch.log(self.last(x) * 0)
-
-    monkeypatch.setattr(rerun_nonfinite, "SECONDS", 0.02)
-    monkeypatch.setattr(rerun_nonfinite, "STEPS", 0)
-    x = torch.rand(8, 4)
-    model = Long()
-    optimiser = torch.optim.SGD(model.parameters(), 1e-3)
-    with sleuth.watch(model, optimiser, **QUIET) as w:
-        loss = model(x).mean()
-        began = time.perf_counter()
-        loss.backward()
-        took = time.perf_counter() - began
-        optimiser.step()
-    assert took < 1.0
-    assert any("was not done again to its end" in note for note in w.notes), w.notes
-
-
-def test_taking_apart_costs_at_most_fifty_steps_or_two_seconds() -> None:
-    model, optimiser, loop = CASES["log of a negative"].train()
-    longest = 0.0
-    with sleuth.watch(model, optimiser, **QUIET) as w:
-        began = time.perf_counter()
-        for _ in loop:
-            longest, began = max(longest, time.perf_counter() - began), time.perf_counter()
-    assert seen(w, Origin)
-    assert longest < 2.0
-
-
-def _plain(spoil, model=None, rate: float = 1e-3, loss=functional.mse_loss, optimiser=None):
-    torch.manual_seed(0)
-    x = torch.rand(64, 4)
-    y = x.sum(1, keepdim=True) + 0.1
-    spoil(x, y)
-    model = model or nn.Linear(4, 1)
-    optimiser = optimiser or torch.optim.SGD(model.parameters(), rate)
-
-    def loop():
-        for _ in range(4):
-            for a, b in DataLoader(TensorDataset(x, y), 8):
-                optimiser.zero_grad()
-                loss(model(a), b).backward()
-                optimiser.step()
-                yield
-
-    return model, optimiser, loop()
-
-
-def _watched(model, optimiser, loop):
-    with sleuth.watch(model, optimiser, **QUIET) as w:
-        for _ in islice(loop, 32):
-            pass
-    return w.report(), w

@@ -1,6 +1,7 @@
 """A watch from its opening to its end: a thread takes what the adapter noted, judges it now and then and writes it down."""
 
 import atexit
+import contextlib
 import os
 import sys
 import threading
@@ -16,12 +17,13 @@ from sleuth.core.contract.expectation import Expect, require_expectations
 from sleuth.core.contract.guard import Act, Alarm, Guard
 from sleuth.core.diagnosis import diagnose
 from sleuth.core.engine import Engine
-from sleuth.core.errors import EnoughSteps, Stopped, UnusableInput
+from sleuth.core.errors import EnoughSteps, Stopped, Unsupported, UnusableInput
 from sleuth.core.history import History
 from sleuth.core.observation import Architecture, Dropped, Ending, Evaluation, Split
 from sleuth.core.report import Report
 from sleuth.core.subject import Subject
 from sleuth.script.post_mortem import explain_crash
+from sleuth.session.deaf import watching_or_deaf
 from sleuth.session.on_error import OnError, Reactions
 from sleuth.session.recorded import RecordedTraining, as_stored
 from sleuth.session.report import report_of
@@ -74,7 +76,7 @@ class Watch:
         self._done = threading.Event()
         self._next_judgement = self._began + FIRST_JUDGED_SECONDS
         self._told_dropped = 0
-        self._describe(model, optimisers)
+        self._unshaped = self._describe(model, optimisers)
         # Scenes are numbered by the run: one process of several keeps them.
         self._reactions = Reactions(on_error, folder if rank == 0 else None)
         self._guard = Guard(
@@ -84,17 +86,27 @@ class Watch:
             room=self._reactions.room,
             tell=_teller(self),
         )
-        self.watching: Watching = adapter.watch(model, optimisers, every=every, overhead=overhead, guard=self._guard, keeps=keeps)
+        options: dict[str, Any] = {"every": every, "overhead": overhead, "guard": self._guard, "keeps": keeps}
+        self.watching = watching_or_deaf(lambda: adapter.watch(model, optimisers, **options))
         self._thread = threading.Thread(target=_work, args=(weakref.ref(self), self._done), name="sleuth", daemon=True)
         self._process = os.getpid()
 
     def open(self) -> "Watch":
-        self.watching.open()
+        self.watching = watching_or_deaf(self._begin)
         self._thread.start()
         OPEN.add(self)
         held = (self.watching, self.recorded.writer, self._done, self.quiet, self._process, self._began)
         weakref.finalize(self, _let_go, *held).atexit = False
         return self
+
+    def _begin(self) -> Watching:
+        try:
+            self.watching.open()
+        except Exception:
+            with contextlib.suppress(Exception):  # no hook stays behind
+                self.watching.close()
+            raise
+        return self.watching
 
     def __enter__(self) -> "Watch":
         return self
@@ -149,6 +161,9 @@ class Watch:
         # A child of the process has neither the thread nor the right to write.
         if self._done.is_set() or os.getpid() != self._process:
             return self.recorded
+        if self._unshaped is not None:
+            self._describe(*self._unshaped)
+            self._unshaped = None  # holds the model
         if not isinstance(error, Stopped):
             self.recorded.take(*explain_crash(error, self.watching.explain, steps=self.watching.steps))
         OPEN.discard(self)
@@ -187,24 +202,38 @@ class Watch:
             self.recorded.seconds = time.monotonic() - self._began
         found = list(self.watching.remarks)
         if self.watching.trouble:
-            found.append(f"watching stopped after {self.watching.steps} steps: {self.watching.trouble}")
+            found.append(self._trouble())
         if self._failed:
             found.append(self._failed)
         self.recorded.watch_notes = (*found, *self._reactions.notes)
         self.recorded.overhead = self.overhead
 
+    def _trouble(self) -> str:
+        when = f"watching stopped after {self.watching.steps} steps" if self.watching.steps else "watching could not begin"
+        return f"{when}: {self.watching.trouble}"
+
     def _last_line(self) -> str:
         report = self.report()
         culprit = report.culprits[0].finding if report.culprits else None
-        verdict = f"{culprit.name}: {culprit.summary}" if culprit else "nothing found"
+        quiet = self._trouble() if self.watching.trouble else "nothing found"
+        verdict = f"{culprit.name}: {culprit.summary}" if culprit else quiet
         cost = (self.overhead["ratio"] - 1) * 100
         return f"sleuth · {self.watching.steps} steps · {verdict} · watching cost {cost:.1f} %"
 
-    def _describe(self, model: Any, optimisers: Sequence[Any]) -> None:
-        if isinstance(self.adapter, Describes):
-            subjects = [Subject(model, None, optimizer=o, name=self.recorded.name) for o in (optimisers or [None])]
-            architectures = [self.adapter.architecture(subject) for subject in subjects]
-            self.recorded.take(_held_by_any(architectures), self.adapter.settings(subjects[0]))
+    def _describe(self, model: Any, optimisers: Sequence[Any]) -> tuple[Any, Sequence[Any]] | None:
+        """What is returned is to be described again at the end: it has no shape before its first batch."""
+        if not isinstance(self.adapter, Describes):
+            return None
+        subjects = [Subject(model, None, optimizer=o, name=self.recorded.name) for o in (optimisers or [None])]
+        try:
+            found = _held_by_any([self.adapter.architecture(subject) for subject in subjects])
+            self.recorded.take(found, self.adapter.settings(subjects[0]))
+        except (UnusableInput, Unsupported):
+            raise
+        except Exception as error:
+            self._failed = f"the model could not be described: {type(error).__name__}: {error}"
+            return None
+        return (model, optimisers) if found.unshaped else None
 
     def _look_after(self) -> None:
         """What the thread does now and then."""

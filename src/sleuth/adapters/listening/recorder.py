@@ -2,9 +2,11 @@
 
 import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from sleuth.core.observation import Observation
+
+T = TypeVar("T")
 
 # An observation, or how to make some later: off the training thread.
 Note = Observation | Callable[[], Iterable[Observation]]
@@ -101,6 +103,17 @@ class Recorders:
         with contextlib.suppress(Exception):  # no hook of its own stays behind
             failed.close()
         self.failed.append(f"{type(failed).__name__} stopped recording: {type(error).__name__}: {error}")
+
+
+def built(kinds: Iterable[Callable[[T], Recorder]], loop: T, failed: list[str]) -> list[Recorder]:
+    """Those that can look at this model; why another one cannot goes to `failed`."""
+    found = []
+    for kind in kinds:
+        try:
+            found.append(kind(loop))
+        except Exception as error:
+            failed.append(f"{getattr(kind, '__name__', kind)} cannot record here: {type(error).__name__}: {error}")
+    return found
 
 
 def observations_of(notes: Iterable[Note]) -> Iterable[Observation]:

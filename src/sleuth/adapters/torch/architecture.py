@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.parameter import is_lazy
 
 from sleuth.adapters.common.assignment import assignment
 from sleuth.adapters.common.machine import machine
@@ -97,7 +98,8 @@ def describe(subject: Subject) -> Architecture:
         layers = (_layer(model, "", model, made),)
     parameters = tuple(_parameters(model, held))
     frozen_at = None if all(p.trainable for p in parameters) else freezing_line(sys._getframe(1))
-    return Architecture(layers, parameters, tuple(_strays(model, held or set())), frozen_at)
+    unshaped = any(is_lazy(p) for p in model.parameters())
+    return Architecture(layers, parameters, tuple(_strays(model, held or set())), frozen_at, unshaped)
 
 
 def settings(subject: Subject) -> Settings:

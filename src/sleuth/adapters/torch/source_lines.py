@@ -81,7 +81,7 @@ def _kind(module: nn.Module) -> Any:
 def _module(model: nn.Module, path: str) -> nn.Module | None:
     try:
         return model.get_submodule(path)
-    except AttributeError:
+    except (AttributeError, RuntimeError):  # a compiled module of TorchScript refuses
         return None
 
 

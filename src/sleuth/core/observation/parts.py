@@ -62,6 +62,7 @@ class Architecture(Observation):
     parameters: tuple[Parameter, ...]
     strays: tuple[Stray, ...] | None = None  # None: this framework was not searched for them
     frozen_at: Location | None = None  # the user's line that freezes parameters, where there is one such line
+    unshaped: bool = False  # some parameters get their shape with the first batch only
 
     def has(self, *families: str) -> bool:
         return any(layer.family in families for layer in self.layers)

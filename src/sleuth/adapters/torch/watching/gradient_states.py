@@ -9,6 +9,7 @@ from enum import Enum
 from itertools import pairwise
 
 import torch
+from torch.nn.parameter import is_lazy
 
 from sleuth.core.observation.calls import CallKind
 
@@ -254,7 +255,8 @@ class GradientStates:
 
 def _chosen(parameters: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     """The smallest of each part of the model."""
-    able = [p for p in parameters if p.requires_grad] or list(parameters)
+    known = [p for p in parameters if not is_lazy(p)]
+    able = [p for p in known if p.requires_grad] or known
     parts = min(SPOKESMEN, len(able))
     bounds = [len(able) * i // parts for i in range(parts + 1)] if parts else [0]
     return [min(able[first:last], key=lambda p: p.numel()) for first, last in pairwise(bounds)]

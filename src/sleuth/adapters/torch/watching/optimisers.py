@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.parameter import is_lazy
 from torch.optim import Optimizer
 
 from sleuth.adapters.torch.watching.created_at import made_at
@@ -50,6 +51,7 @@ class Optimisers(Sequence[Any]):
         self._held: list[Held] = []
         # As long as nobody is known who holds any of it: did a backward reach the model at all?
         self._orphaned: GradientStates | None = GradientStates(list(model.parameters()))
+        self._unshaped = any(is_lazy(p) for p in model.parameters())
         self._latest: Held | None = None  # that stepped
         self._fresh_pass = False
         self._made: dict[int, tuple[weakref.ref[Optimizer], Location | None]] = {}
@@ -64,6 +66,8 @@ class Optimisers(Sequence[Any]):
 
     @property
     def states(self) -> list[GradientStates]:
+        if self._unshaped:
+            self._take_shape()
         held = [held.states for held in self._held]
         return held if self._orphaned is None else [self._orphaned, *held]
 
@@ -137,6 +141,16 @@ class Optimisers(Sequence[Any]):
             if not held.steps and alone and held.states.all_backwards and held.states.unmoved():
                 found[held.number] = held.states.all_backwards
         return found
+
+    def _take_shape(self) -> None:
+        """Lazy parameters have their shapes since the first forward pass: whoever holds them is looked at again."""
+        self._unshaped = any(is_lazy(p) for p in self._model.parameters())
+        own = {id(p) for p in self._model.parameters()}
+        for held in self._held:
+            held.weights.refresh()
+            held.states = GradientStates(held.weights.parameters)
+            if any(id(p) in own for p in held.weights.parameters):
+                self._orphaned = None
 
     def _hold(self, optimiser: Optimizer, *, given: bool) -> Held:
         names = {id(p): path for path, p in self._model.named_parameters()}

@@ -17,7 +17,7 @@ from torch.optim import Optimizer
 
 from sleuth.adapters.listening.listener import contained
 from sleuth.adapters.listening.pace import Pace, Shares, Stopwatch
-from sleuth.adapters.listening.recorder import Note, Recorders
+from sleuth.adapters.listening.recorder import Note, Recorders, built
 from sleuth.adapters.torch.watching import patches
 from sleuth.adapters.torch.watching.call_places import calling_frame, is_running
 from sleuth.adapters.torch.watching.full_look import FullLooks
@@ -32,6 +32,7 @@ from sleuth.adapters.torch.watching.record import RECENT, Look, Record, as_plain
 from sleuth.adapters.torch.watching.recorders import RECORDERS
 from sleuth.adapters.torch.watching.recorders.kept_batches import KeptBatches
 from sleuth.adapters.torch.watching.recorders.scenes import Scenes
+from sleuth.adapters.torch.watching.recursion_room import more_recursion
 from sleuth.core.contract.guard import Guard
 from sleuth.core.contract.kept import Kept
 from sleuth.core.location import Location
@@ -67,7 +68,8 @@ class Watcher(PassCalls):
         self.scenes = Scenes(self)
         self.kept_batches = KeptBatches(self, self.scenes) if keeps else None
         optional = [] if self.kept_batches is None else [self.kept_batches]
-        self.recorders = Recorders([*(recorder(self) for recorder in RECORDERS), self.scenes, *optional])
+        failed: list[str] = []
+        self.recorders = Recorders([*built(RECORDERS, self, failed), self.scenes, *optional], failed=failed)
         self.remarks = self.recorders.failed
         self.switch = ListenerSwitch(self, self._pace)
         self.switch.needed = self.guard.every_gradient or bool(self.guard.expectations)
@@ -77,6 +79,7 @@ class Watcher(PassCalls):
 
     def open(self) -> None:
         patches.join(self)
+        self._undo.append(more_recursion())
         self._undo.append(functools.partial(patches.leave, self))
         roots = roots_of(self.model, self)
         self._undo += [root.leave for root in roots]

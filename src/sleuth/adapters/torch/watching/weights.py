@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 import numpy as np
 import torch
+from torch.nn.parameter import is_lazy
 from torch.optim import Optimizer
 
 from sleuth import kernel
@@ -37,7 +38,9 @@ class Weights:
 
     def refresh(self) -> None:
         optimiser = self._optimiser()
-        found = [p for group in optimiser.param_groups for p in group["params"]] if optimiser is not None else []
+        # A lazy one has no shape before its first forward pass; then there is one more.
+        held = (p for group in optimiser.param_groups for p in group["params"]) if optimiser is not None else ()
+        found = [p for p in held if not is_lazy(p)]
         if optimiser is None or len(found) == len(self._parameters):
             return
         self._parameters = found
