@@ -124,7 +124,9 @@ def noted(failed: Failed) -> ExitStack:
     with ExitStack() as stack:
         for kind in kinds:
             stack.enter_context(replaced(kind, "__init__", _making(failed)))
-        stack.enter_context(replaced(keras.Model, "compile", _compiling(failed)))
+        # Keras loads a model without compiling it where its class has another compile() than the one that all inherit.
+        defines = next(kind for kind in keras.Model.__mro__ if "compile" in vars(kind))
+        stack.enter_context(replaced(defines, "compile", _compiling(failed)))
         stack.enter_context(replaced(keras.layers.Layer, "trainable", _freezing(failed)))
         stack.enter_context(replaced(keras.layers.Layer, "add_weight", _adding(failed)))
         return stack.pop_all()

@@ -113,10 +113,10 @@ def _backward(original: Function) -> Function:
 
 def _before(kind: CallKind) -> Make:
     def make(original: Function) -> Function:
-        def call(thing: Any, *args: Any, **kwargs: Any) -> Any:
+        def call(*args: Any, **kwargs: Any) -> Any:
             if not torch.compiler.is_compiling():
-                tell(LISTENERS, "hear_call", kind, thing)
-            return original(thing, *args, **kwargs)
+                tell(LISTENERS, "hear_call", kind, args[0] if args else None)  # all may be given by name
+            return original(*args, **kwargs)
 
         return call
 
