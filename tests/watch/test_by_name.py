@@ -1,4 +1,4 @@
-"""What we wrap takes its arguments as without us, by name too, and leaves what it is wrapped around as the framework expects it."""
+"""What we wrap takes its arguments as without us, by name too, and stays what the framework expects."""
 
 from pathlib import Path
 
