@@ -16,7 +16,7 @@ def main(words: list[str]) -> int:
         if given.command == "new-check":
             from tests.authoring.new_check import new_check
 
-            new_check(given.name, Stage(given.stage))
+            new_check(given.name, Stage(given.stage), given.reads)
             return 0
         from tests.authoring.try_check import try_check
 
@@ -34,6 +34,9 @@ def _parser() -> argparse.ArgumentParser:
     new.add_argument("name", metavar="NAME", help="the illness, such as vanishing-gradients")
     new.add_argument(
         "--stage", choices=STAGES, default=Stage.TRAINING.value, help="where an expert would look (default: training)"
+    )
+    new.add_argument(
+        "--reads", metavar="CLASS", help="what it decides by, of core/observation or core/trial (default: the stage's)"
     )
     check = commands.add_parser("check", help="try a check everywhere and write what follows from it")
     check.add_argument("name", metavar="NAME")

@@ -17,11 +17,11 @@ GOOD_ONES = {
 }
 
 
-def new_check(name: str, stage: Stage) -> None:
+def new_check(name: str, stage: Stage, reads: str | None = None) -> None:
     """Raises NameRefused, and then has written nothing."""
     place = new_place(name, stage)
     neighbours = similar(place.name)
-    code, texts = free_code(stage), {place.check: check_text(place), place.case: case_text(place)}
+    code, texts = free_code(stage), {place.check: check_text(place, reads), place.case: case_text(place)}
     for file, text in texts.items():
         file.write_text(text, encoding="utf-8")
         print(f"wrote {shown(file)}")

@@ -1,16 +1,18 @@
 """The two files of a new check: they can be imported as they are, and every line that its author must think about says TODO."""
 
+import difflib
 from dataclasses import dataclass
 
+from sleuth.core import observation, trial
 from sleuth.core.stage import Stage
-from tests.authoring.naming import Place, free_code
+from tests.authoring.naming import NameRefused, Place, free_code
 
 CHECK = '''"""TODO: the illness in one sentence, as a plain statement."""
 
 from collections.abc import Iterator
 
 from sleuth.core.check import Evidence, NotExamined, Seen, check
-from sleuth.core.observation import {imported}
+from sleuth.core.{module} import {imported}
 from sleuth.core.stage import Severity, Stage
 
 # TODO: why this number: a source, a measurement, or what is lost beyond it. Name it after what it bounds.
@@ -84,6 +86,7 @@ class Look:
     count: str
     unit: str
     least: int
+    module: str = "observation"
 
 
 STEPS = Look("Step", "Step", "steps = seen.all(Step)", "`steps`", "len(steps)", "steps", 20)
@@ -100,8 +103,19 @@ DATA = Look(
 LOOKS = {Stage.DATA: DATA, Stage.MODEL: LAYERS, Stage.BATCH: DATA, Stage.CONSISTENCY: LAYERS}
 
 
-def check_text(place: Place) -> str:
-    look = LOOKS.get(place.stage, STEPS)
+def reading(name: str) -> Look:
+    """What is seen in a training, or measured by an experiment. Raises NameRefused."""
+    kinds = {kind: module.__name__.split(".")[-1] for module in (observation, trial) for kind in module.__all__}
+    if name not in kinds:
+        near = difflib.get_close_matches(name, kinds, n=3, cutoff=0.3)
+        raise NameRefused(
+            f"{name} is neither in sleuth.core.observation nor in sleuth.core.trial; near to it: {', '.join(near)}."
+        )
+    return Look(name, name, f"found = seen.all({name})", "`found`", "len(found)", f"of {name}", 1, kinds[name])
+
+
+def check_text(place: Place, reads: str | None = None) -> str:
+    look = reading(reads) if reads else LOOKS.get(place.stage, STEPS)
     return CHECK.format(code=free_code(place.stage), stage=place.stage.name, function=place.function, **vars(look))
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from sleuth.checks import all_checks
 from sleuth.core.stage import Stage
+from sleuth.core.trial import Overfit
 from sleuth.testing import discover
 from tests.authoring.advice import speaks_torch
 from tests.authoring.naming import ROOT, NameRefused, Place, free_code, known_place, new_place, similar
@@ -66,6 +67,14 @@ def test_what_is_written_runs_and_asks_for_everything(stage: Stage, tmp_path: Pa
     assert made.code not in {check.code for check in all_checks()}
     for asked in (made.title, made.why, made.fix, made.decided_by, *made.symptoms):
         assert asked.startswith("TODO: ")
+
+
+def test_a_check_may_begin_with_what_an_experiment_measured() -> None:
+    space: dict[str, object] = {}
+    exec(compile(check_text(new_place(NAME, Stage.BATCH), "Overfit"), "check.py", "exec"), space)
+    assert space["Overfit"] is Overfit
+    with pytest.raises(NameRefused, match="near to it: Overfit"):
+        check_text(new_place(NAME, Stage.BATCH), "Overfits")
 
 
 def test_no_check_and_no_case_still_has_a_prompt() -> None:
