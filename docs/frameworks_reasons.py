@@ -35,7 +35,6 @@ MISSING = {
     "numpy": {
         "Compares": NO_LOSS_CALLS,
         "WrapsSteps": EAGER,
-        "Discovers": "nothing in NumPy is called when a training begins: an unmodified script cannot be heard; sleuth.watch can",
         "Explains": "exceptions of plain Python say themselves what is wrong; inside a watch they are explained",
         "Replays": "a loop by hand has no state that could be saved and brought back by itself",
         "Orders": NO_LOADER,

@@ -42,12 +42,14 @@ def healthy_sums(runs: list[Healthy]) -> list[str]:
         return []
     comparable = [run for run in runs if run.same != "?"]
     loud = [run for run in runs if run.wrong_alarms]
+    broken = [run.script.name for run in runs if run.code[0] != run.code[1]]
     ratios = sorted(run.watched / max(run.plain, 0.01) for run in runs)
     afters = sorted(run.after for run in runs)
     rows = [
         f"{len(runs)} healthy runs of {len({run.script.path for run in runs})} scripts, "
         f"{len({run.script.repository for run in runs})} repositories",
         f"  same output: {sum(run.same == 'yes' for run in runs)} of {len(comparable)} that can be compared",
+        f"  broken (ended otherwise than plainly): {', '.join(broken) or 'none'}",
         f"  heard: {sum(run.report.heard for run in runs)} of {len(runs)}",
         f"  alarmed wrongly: {len(loud)} of {len(runs)}"
         + "".join(f"\n    {run.script.name}: {', '.join(run.wrong_alarms)}" for run in loud),

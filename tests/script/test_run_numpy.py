@@ -136,22 +136,87 @@ for i in range(120):
 print(repr(float(loss)), layers[0].W.sum())
 """
 )
-FORMS = {"globals": (GLOBALS, 4), "dict": (DICT, 4), "lists": (LISTS, 4), "layers": (LAYERS, 6)}
+FORMS = {"globals": GLOBALS, "dict": DICT, "lists": LISTS, "layers": LAYERS}
 
 
-def told(text: str, folder: Path) -> dict[str, Any]:
+def told(text: str, folder: Path, budget: str = "10") -> dict[str, Any]:
     """The report; the script's output and files are those of plain Python."""
     (folder / "train.py").write_text(text)
-    told = watched("--json", "report.json", "--budget", "0", "train.py", folder=folder, runs=folder / "runs")
+    told = watched("--json", "report.json", "--budget", budget, "train.py", folder=folder, runs=folder / "runs")
     report_of(told, plain("train.py", folder=folder))
     report: dict[str, Any] = json.loads((folder / "report.json").read_text())
     return report
 
 
-@pytest.mark.parametrize(("text", "weights"), FORMS.values(), ids=FORMS)
-def test_a_network_by_hand_is_heard_in_any_form_and_stays_as_it_is(text: str, weights: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("text", FORMS.values(), ids=FORMS)
+def test_a_network_by_hand_is_heard_in_any_form_and_stays_as_it_is(text: str, tmp_path: Path) -> None:
     report = told(text, tmp_path)
     assert report["framework"] == "numpy"
     assert report["steps"] == 120
     assert report["status"] == "healthy"
-    assert {"loss-diverges", "weights-do-not-change", "zero-gradients"} <= set(report["clear"])
+    assert {"loss-diverges", "weights-do-not-change", "zero-gradients", "gradient-wrong"} <= set(report["clear"])
+
+
+# What is written instead, and the line that is told for it.
+FAULTS = {
+    "sign": (DICT, "d = (p - y) / len(y)", "d = (y - p) / len(y)", ""),
+    "factor": (DICT, '"dW2": h.T @ d', '"dW2": 96 * (h.T @ d)', '"dW2": 96 * (h.T @ d)'),
+    "derivative": (GLOBALS, "* (1 - h * h)", "* (1 - h)", "dh = (d @ W2.T) * (1 - h)"),
+    "update": (LISTS, "w - eta * nw", "w + eta * nw", ""),
+}
+
+
+@pytest.mark.parametrize(("text", "right", "wrong", "line"), FAULTS.values(), ids=FAULTS)
+def test_a_wrong_gradient_is_the_culprit(text: str, right: str, wrong: str, line: str, tmp_path: Path) -> None:
+    assert right in text
+    report = told(text.replace(right, wrong), tmp_path)
+    assert report["culprits"][0]["name"] == "gradient-wrong"
+    if line:
+        assert line in report["culprits"][0]["location"]["text"]
+
+
+def test_a_loss_that_is_told_as_a_multiple_of_the_one_descended_is_no_wrong_gradient(tmp_path: Path) -> None:
+    report = told(GLOBALS.replace(".mean()", ".sum()"), tmp_path)
+    assert report["status"] == "healthy"
+    assert "gradient-wrong" in report["clear"]
+
+
+def test_a_rate_that_is_far_too_high_is_named(tmp_path: Path) -> None:
+    report = told(DICT.replace("cache), 0.5)", "cache), 500.0)"), tmp_path)
+    assert {f["name"] for f in report["culprits"]} & {"learning-rate-too-high", "update-too-large"}
+
+
+NO_TRAINING = (
+    DATA
+    + """
+centres = X[:3].copy()
+for _ in range(30):
+    near = ((X[:, None] - centres[None]) ** 2).sum(-1).argmin(1)
+    for k in range(3):
+        if (near == k).any():
+            centres[k] = X[near == k].mean(0)
+total, field, position, speed = np.zeros(6), np.zeros((20, 20)), np.zeros((9, 3)), rng.normal(size=(9, 3))
+field[0] = 1.0
+for row in X:
+    total += row
+for _ in range(100):
+    field[1:-1, 1:-1] = field[1:-1, 1:-1] + 0.1 * (field[2:, 1:-1] + field[:-2, 1:-1] - 2 * field[1:-1, 1:-1])
+    speed += -0.01 * position
+    position += 0.01 * speed
+print(centres.sum(), total.sum(), field.sum(), position.sum())
+"""
+)
+
+
+def test_a_script_that_trains_nothing_is_left_alone(tmp_path: Path) -> None:
+    report = told(NO_TRAINING, tmp_path)
+    assert (report["status"], report["steps"], report["findings"]) == ("unknown", 0, [])
+    assert "no weights were heard" in report["notes"][0]
+
+
+def test_a_step_that_is_done_again_writes_no_file_and_prints_nothing(tmp_path: Path) -> None:
+    """`told` compares the output and the files with those of plain Python."""
+    writes = "    open('log.txt', 'a').write(f'{i} ')\n    print(i)\n    loss ="
+    report = told(GLOBALS.replace("    loss =", writes), tmp_path)
+    assert report["steps"] == 120
+    assert "gradient-wrong" not in report["clear"]

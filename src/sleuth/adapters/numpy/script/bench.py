@@ -74,17 +74,12 @@ class ScriptBench(Bench):
         ratios = {path: r for path, g in gradients.items() if (r := self._ratio(path, g)) is not None}
         if not ratios:
             raise Unsupported("the loss that the script tells does not depend on its weights smoothly")
-        values = sorted(ratios.values())
-        groups = [[v for v in values if abs(v - one) <= ALIKE * abs(one)] for one in values]
-        most = max(groups, key=len)
-        usual = float(np.median(most))
-        if len(most) < 2 and len(values) > 1:
+        sizes = [abs(ratio) for ratio in ratios.values()]
+        most = max(([s for s in sizes if abs(s - one) <= ALIKE * one] for one in sizes), key=len)
+        against = all(ratio < 0 for ratio in ratios.values())
+        if (len(most) < 2 and len(sizes) > 1) or (against and self._replay.loss() < 0):
             raise Unsupported("the loss that the script tells is another one than its gradients are of")
-        if usual < 0:
-            if len(most) < len(values) or self.loss(Parts(None, None, None)) < 0:
-                raise Unsupported("the loss that the script tells is another one than its gradients are of")
-            return abs(usual)
-        return usual
+        return float(np.median(most))
 
     def _ratio(self, path: str, gradient: np.ndarray) -> float | None:
         """What the gradient says, of what the loss does along it."""

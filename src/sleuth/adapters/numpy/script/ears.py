@@ -190,7 +190,7 @@ class Ears:
         self._asleep = {number for number in self._sites if number not in own} - self._off
         self._off |= self._asleep
         last: Event | None = None
-        for entry in log:
+        for entry in _from_a_beginning(log, listener):
             if isinstance(entry, Event):
                 last = entry if listener.update(entry) else last
             else:
@@ -278,6 +278,13 @@ class Ears:
         self._sites = {n: s for n, s in self._sites.items() if n in self._off}
         self._log = []
         self._end(is_none)
+
+
+def _from_a_beginning(log: list[Event | tuple[int, Any]], listener: ScriptListener) -> list[Event | tuple[int, Any]]:
+    """The log may begin in the middle of a step: updates before the first loss that are not all of them."""
+    told = next((i for i, entry in enumerate(log) if not isinstance(entry, Event)), 0)
+    before = {id(e.slot) for e in log[:told] if isinstance(e, Event)} & set(listener.names)
+    return log[told:] if len(before) < len(listener.names) else log
 
 
 def _where(inner: Any, owner: Any, key: Any, identity: int) -> tuple[int, Any]:

@@ -99,6 +99,9 @@ def measured(event: Event) -> tuple[np.ndarray | None, float | None]:
             rate = -float((moved * array).sum()) / square if square > 0 else 0.0
             if size > 0 and rate != 0 and float(np.abs(moved + rate * array).max(initial=0.0)) <= EXACT * size:
                 return (-moved / event.rate, event.rate) if event.rate else (array * np.sign(rate), abs(rate))
+        own = true_gradient(event)
+        if own is not None:
+            return own, event.rate
         named = [array for text, array in event.operands.items() if GRADIENT.search(text)]
         if named:
             return named[-1], event.rate
