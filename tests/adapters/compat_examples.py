@@ -79,6 +79,7 @@ EXAMPLES: dict[str, dict[str, Callable[[], Any]]] = {
         "SoftmaxBackward0": lambda: node(lambda x: torch.softmax(x, 0)),
         "HardtanhBackward0": lambda: node(nn.functional.hardtanh),
         "torch.nn.Module": nn.Module,
+        "OptimizedModule": lambda: torch.compile(nn.Linear(1, 1), backend="eager"),
         "torch.utils.data.DataLoader": lambda: DataLoader(ROWS),
         "_BaseDataLoaderIter": lambda: iter(DataLoader(ROWS)),
         "_MultiProcessingDataLoaderIter": workers,

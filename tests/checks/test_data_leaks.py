@@ -19,6 +19,7 @@ from sleuth.core.check import Check
 from sleuth.core.contract.adapter import Adapter
 from sleuth.core.engine import Engine, Judgement
 from sleuth.core.stage import Confidence, Severity
+from sleuth.core.trial import Feeding
 from sleuth.probes.data.giveaway import giveaway
 from sleuth.probes.data.reading import reading
 from sleuth.probes.data.same_batch import feeding
@@ -309,6 +310,15 @@ FINE = {
 @pytest.mark.parametrize("given", FINE.values(), ids=FINE)
 def test_different_batches_and_sets_of_one_batch_are_clear(given: Any) -> None:
     assert feed(given).clear == ("same-batch-every-step",)
+
+
+@pytest.mark.parametrize(("count", "complete", "examined"), [(2, False, False), (2, True, True), (1, False, False)])
+def test_two_equal_batches_are_only_clear_where_no_other_could_follow(count: int, complete: bool, examined: bool) -> None:
+    engine = Engine([same_batch_every_step])
+    engine.emit(Feeding(count, 1, 32, 32, complete=complete, available=320))
+    judgement = engine.judge()
+    assert ("same-batch-every-step" in judgement.clear) == examined
+    assert ("same-batch-every-step" in judgement.not_examined) != examined
 
 
 def test_a_source_that_fills_one_buffer_again_and_again_is_clear() -> None:

@@ -165,6 +165,19 @@ def test_optimisers_that_are_made_anew_with_reason_are_not_named(observations: l
     assert REBUILT in judge(REBUILT, observations).clear
 
 
+def few_steps(count: int, *, stateful: bool) -> list[Observation]:
+    return [Optimiser(0, 0, "SGD", 4, stateful=stateful), *(Step(i, 1.0, calls=TRAINED) for i in range(count))]
+
+
+def test_steps_too_few_for_three_new_optimisers_are_not_examined() -> None:
+    assert judge(REBUILT, few_steps(3, stateful=True)).not_examined[REBUILT] == "only 3 steps were seen"
+    assert REBUILT in judge(REBUILT, few_steps(4, stateful=True)).clear
+
+
+def test_an_optimiser_without_state_has_none_to_lose_however_few_the_steps() -> None:
+    assert REBUILT in judge(REBUILT, few_steps(1, stateful=False)).clear
+
+
 # Half precision: a scaler keeps faint gradients alive, and shows by numbers that float16 does not have.
 
 

@@ -31,6 +31,8 @@ class Attendance:
         self._process = os.getpid()
         self._began = time.monotonic()
         self._session: Session | None = None
+        self._coming: list[str] = []  # frameworks that are there and not listened to yet
+        self._is_attending = False
         self._trouble: str | None = None
         self._files = UsersFiles(frameworks())  # of a script without a framework
         self.is_failed = False  # by --fail-on
@@ -74,10 +76,19 @@ class Attendance:
         return self._session
 
     def _attend(self, name: str) -> None:
+        """Our own modules import NumPy, which calls back here in the middle of it: that waits until they are all there."""
+        self._coming.append(name)
+        if self._is_attending:
+            return
+        self._is_attending = True
         try:
-            self._wake().attend(name)
+            session = self._wake()
+            while self._coming:
+                session.attend(self._coming.pop(0))
         except Exception as failure:
             self._trouble = own_failure(failure)
+        finally:
+            self._is_attending = False
 
     def _tell(self) -> None:
         """Whatever goes wrong here, the script's own exit code stands."""

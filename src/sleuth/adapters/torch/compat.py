@@ -8,6 +8,7 @@ LAYERS = "layers cannot be told apart by their kind"
 BY_HAND = "updates that are written by hand, without an optimiser, are not met"
 ORDER = "the samples of a batch cannot be named"
 IN_PLACE = "a change of gradients or weights in place is not noticed"
+COMPILED = "a model that is compiled cannot be experimented with after its training"
 
 PRIVATE = PrivateNames(
     framework="torch",
@@ -77,6 +78,10 @@ PRIVATE = PrivateNames(
         *alike("torch.nn.Module", "_modules _parameters _buffers", "walk through a model as it is at this moment", LOOPS),
         *alike("torch.nn.Module", "_forward_hooks _backward_hooks", "leave hooks out of a search for models", LOOPS),
         *alike("torch.nn.Module", "_call_impl _wrapped_call_impl", "know a frame of torch's, and call what is below", LOOPS),
+        *alike("torch.nn.Module", "_compiled_call_impl", "know a module that was compiled in place", COMPILED),
+        *alike(
+            "OptimizedModule", "_orig_mod", "copy the module that torch.compile wraps, and call its weights as it does", COMPILED
+        ),
         *alike("torch.utils.data.DataLoader", "_iterator", "leave persistent workers where they stand", "loaders are not tried"),
         *alike(
             "_BaseDataLoaderIter", "_num_yielded _index_sampler _dataset _next_index", "where in a pass a batch stands", ORDER

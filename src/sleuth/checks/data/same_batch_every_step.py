@@ -66,7 +66,9 @@ def same_batch_every_step(seen: Seen, *, least_batches: int = LEAST_BATCHES) -> 
     if trial.distinct > 1:
         return
     if trial.batches < least_batches:
-        yield NotExamined(f"only {trial.batches} batches were seen")
+        # A source that was read to its end has no batch left that could be equal too.
+        if not trial.complete:
+            yield NotExamined(f"only {trial.batches} batches were seen")
         return
     severity, confidence = _weight(trial) if not trial.by_hand else _weight_by_hand(seen)
     yield Evidence(

@@ -46,8 +46,10 @@ def optimiser_rebuilt(seen: Seen, *, least_times: int = LEAST_TIMES, shared: flo
     # Several epochs with each of them: they are phases that somebody planned.
     passes = median(o.passes for o in anew) if anew else 0
     if passes > 1 or len(anew) < least_times:
-        if seen.count(Step) <= least_times:
-            yield NotExamined(f"only {seen.count(Step)} steps were seen")
+        # So many replacements need a step more than that; an optimiser without a state has none to lose.
+        taken = 1 + max(*(s.step for s in seen.all(Step)), *(o.step for o in met))
+        if taken <= least_times and any(o.stateful and o.kind not in RESTARTED for o in met):
+            yield NotExamined(f"only {taken} steps were seen")
         return
     steps = median(o.predecessor_steps for o in anew)
     if passes == 0 and steps > 1 and (len(anew) < LEAST_TIMES_UNHEARD or steps > SHORT_STEPS):
