@@ -115,7 +115,7 @@ def summarise(answers: list[Answer], plainly: bool) -> None:
 
 def find_sets() -> list[str]:
     """As framework/set, the oldest first; a set is a folder with answers."""
-    ages = {name: age for age, name in enumerate(("first", "second", "third", "fourth"))}
+    ages = {name: age for age, name in enumerate(("first", "second", "third", "fourth", "fifth"))}
     found = (answers.parent.relative_to(SETS) for answers in SETS.glob("*/*/answers.toml"))
     in_order = sorted(found, key=lambda path: (path.parent.name, ages.get(path.name, len(ages)), path.name))
     return [path.as_posix() for path in in_order]
