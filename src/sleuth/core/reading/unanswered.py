@@ -58,16 +58,17 @@ def little_examined(looked: int, blind: Mapping[str, str]) -> str:
 
 
 def backward_holds(seen: Seen) -> bool:
-    """Somebody wrote the backward, and every weight's gradient was found to be the derivative of the loss.
+    """Somebody wrote the backward, and the gradients that could be tried, of half the weights or more, are the loss's derivative.
 
     In such a loop most checks have nothing to look at: there are no calls of an optimiser, no graph, no modes. What goes wrong
     in it is its backward, and that was tried. A framework's own backward is right anyway and proves nothing."""
     found = seen.maybe(GradientCheck)
     if found is None or not found.by_hand or found.repeat:
         return False
-    right = {p.path for p in found.parameters if p.relative_error <= SAME}
     weights = {path for frame in seen.frames(Role.WEIGHT) for path in frame.paths}
-    return bool(weights) and weights <= right
+    tried = [p for p in found.parameters if p.path in weights]
+    # Not every statement shows the gradient that it is given: w = optimiser.update(w, x.sum(0)).
+    return 2 * len(tried) >= len(weights) > 0 and all(p.relative_error <= SAME for p in tried)
 
 
 def _course(seen: Seen, curve: Curve) -> str:
