@@ -38,3 +38,5 @@ def test_a_healthy_training_is_not_accused_while_it_runs(name: str, record_prope
     record_property("variant", "live zoo")
     record_property("examined", (len(report.stage_of) - len(report.not_examined), len(report.not_examined)))
     assert not [f for f in report.findings if f.name != "stopped-too-early"], report.to_text()
+    # The watch has seen enough of it not to leave open whether it learns.
+    assert not report.unanswered, report.to_text()

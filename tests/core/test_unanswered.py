@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 from sleuth.core.history import History, Seen
-from sleuth.core.observation import CallKind, Evaluation, Split, Step
-from sleuth.core.reading.unanswered import little_examined, unanswered
+from sleuth.core.observation import CallKind, Evaluation, Frame, Role, Split, Step
+from sleuth.core.reading.unanswered import backward_holds, little_examined, unanswered
+from sleuth.core.statistics import COLUMNS
+from sleuth.core.trial import GradientCheck, GradientError
 
 CALLS = (CallKind.FORWARD, CallKind.BACKWARD, CallKind.STEP)
 NOISE = np.random.default_rng(0).normal(size=400) * 0.1
@@ -71,3 +73,36 @@ def test_a_few_checks_that_found_nothing_are_no_health() -> None:
     assert "83 of 108 could not look, most often because what the target is cannot be told" in little_examined(25, blind)
     assert little_examined(40, blind) == ""
     assert little_examined(0, {}) == "", "nothing was asked"
+
+
+WEIGHTS = ("W1", "b1", "W2", "b2")
+
+
+def tried(*errors: float, by_hand: bool = True, repeat: str = "") -> Seen:
+    """The gradients of the first weights, as far as there are errors of them."""
+    history = History()
+    history.add(Frame(0, Role.WEIGHT, WEIGHTS, np.zeros((len(WEIGHTS), len(COLUMNS)))))
+    found = tuple(GradientError(path, error, 1.0, 1.0, 0.0) for path, error in zip(WEIGHTS, errors, strict=False))
+    history.add(GradientCheck(found, True, repeat, by_hand=by_hand))
+    return Seen(history)
+
+
+def test_a_backward_by_hand_that_is_the_derivative_of_the_loss_holds() -> None:
+    assert backward_holds(tried(1e-9, 1e-9, 1e-9, 1e-9))
+    assert backward_holds(tried(1e-9, 1e-9)), "the others were not shown"
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        tried(1e-9, 1e-9, 1e-9, 0.5),
+        tried(1e-9),
+        tried(),
+        tried(1e-9, 1e-9, 1e-9, 1e-9, by_hand=False),
+        tried(1e-9, 1e-9, 1e-9, 1e-9, repeat="accumulates"),
+        training(*FALLING),
+    ],
+    ids=["one-wrong", "too-few", "none", "a-framework's", "piles-up", "not-tried"],
+)
+def test_what_was_not_tried_or_is_not_the_derivative_does_not(seen: Seen) -> None:
+    assert not backward_holds(seen)

@@ -10,7 +10,7 @@ from sleuth.core.engine import Engine, Judgement
 from sleuth.core.finding import Finding
 from sleuth.core.history import Seen
 from sleuth.core.observation import Crash, Drawing, LossCall, Role, Step
-from sleuth.core.reading.unanswered import little_examined, unanswered
+from sleuth.core.reading.unanswered import backward_holds, little_examined, unanswered
 from sleuth.core.recording.facts import facts_of
 from sleuth.core.recording.remembered import Remembered
 from sleuth.core.report import Report
@@ -104,7 +104,8 @@ def _unanswered(seen: Seen, judgement: Judgement, source: str) -> str:
         return ""
     looked = len(judgement.clear) + len(judgement.findings)
     # A watch makes no experiments: that many checks do not look is what it is.
-    return unanswered(seen) or (little_examined(looked, judgement.not_examined) if source == "run" else "")
+    enough = source != "run" or backward_holds(seen)
+    return unanswered(seen) or ("" if enough else little_examined(looked, judgement.not_examined))
 
 
 def _worded(findings: Iterable[Finding], engine: Engine, framework: str | None) -> list[Finding]:

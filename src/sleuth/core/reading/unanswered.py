@@ -7,8 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from sleuth.core.history import Seen
-from sleuth.core.observation import Evaluation, Split, Step
+from sleuth.core.observation import Evaluation, Role, Split, Step
 from sleuth.core.reading.curve import Curve, heard_curve, line, loss_curve, noise
+from sleuth.core.trial import GradientCheck
 
 # Fewer say nothing about a training, whatever the checks saw of its parts.
 LEAST_STEPS = 8
@@ -23,6 +24,8 @@ LATE = 1 / 3
 FIRST = 3
 # Of the checks that were asked: where fewer could look, that they found nothing says little.
 LEAST_LOOKED = 0.25
+# Of a gradient against the numerical one: beyond this it is no longer the same.
+SAME = 1e-2
 
 
 def unanswered(seen: Seen) -> str:
@@ -52,6 +55,20 @@ def little_examined(looked: int, blind: Mapping[str, str]) -> str:
     reason, _ = Counter(blind.values()).most_common(1)[0]
     often = reason.rstrip(".")
     return f"{len(blind)} of {asked} could not look, most often because {often}; what they would have said is not known."
+
+
+def backward_holds(seen: Seen) -> bool:
+    """Somebody wrote the backward, and the gradients that could be tried, of half the weights or more, are the loss's derivative.
+
+    In such a loop most checks have nothing to look at: there are no calls of an optimiser, no graph, no modes. What goes wrong
+    in it is its backward, and that was tried. A framework's own backward is right anyway and proves nothing."""
+    found = seen.maybe(GradientCheck)
+    if found is None or not found.by_hand or found.repeat:
+        return False
+    weights = {path for frame in seen.frames(Role.WEIGHT) for path in frame.paths}
+    tried = [p for p in found.parameters if p.path in weights]
+    # Not every statement shows the gradient that it is given: w = optimiser.update(w, x.sum(0)).
+    return 2 * len(tried) >= len(weights) > 0 and all(p.relative_error <= SAME for p in tried)
 
 
 def _course(seen: Seen, curve: Curve) -> str:

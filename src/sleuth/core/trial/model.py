@@ -163,6 +163,7 @@ class GradientCheck(Trial):
     # What a second backward showed: "accumulates" (each adds to the one before), "stale" (it answers for an earlier batch).
     repeat: str = ""
     repeat_line: Location | None = None
+    by_hand: bool = False  # the whole backward is the user's own, not a framework's
 
 
 @dataclass(frozen=True)

@@ -48,11 +48,12 @@ FLAT = 1e-12
 def gradient_check(lab: Lab) -> Iterator[Observation]:
     surface = surface_of(lab)
     again = repeated(lab, surface)
+    line, by_hand = line_of(lab, surface) if again else None, isinstance(lab.adapter, Dissects)
     together = [compare(lab, surface, tuple(surface.gradients)) for _ in range(2)]
     smooth = [s for s in together if s is not None]
     if smooth and all(s.error <= max(RIGHT, 3 * s.noise) and s.noise < WAVERING for s in smooth):
         fine = tuple(summed(path, smooth) for path in list(surface.gradients)[:MOST_PARAMETERS])
-        yield GradientCheck(fine, True, again, line_of(lab, surface) if again else None)
+        yield GradientCheck(fine, True, again, line, by_hand)
         return
     found = []
     for path in evenly(list(surface.gradients)):
@@ -60,7 +61,7 @@ def gradient_check(lab: Lab) -> Iterator[Observation]:
         if all(s is not None for s in slopes):
             found.append(summed(path, [s for s in slopes if s is not None]))
     found = explained(lab, surface, found, lambda e: e.relative_error > max(RIGHT, 3 * e.noise))
-    yield GradientCheck(tuple(found), True, again, line_of(lab, surface) if again else None)
+    yield GradientCheck(tuple(found), True, again, line, by_hand)
 
 
 def line_of(lab: Lab, surface: Surface) -> Location | None:
