@@ -26,7 +26,7 @@ FAILED = 1
     "--budget",
     type=float,
     metavar="SECONDS",
-    help="Time for experiments after the script's end, on what passed by (0: none). Default: a tenth of the run, 6 to 30 s.",
+    help="Time for experiments after the script's end, on what passed by (0: none). Default: the training's own, 6 to 60 s.",
 )
 @click.option("--select", multiple=True, metavar="NAME", help="Ask only this check (name or code). Can be repeated.")
 @click.option("--ignore", multiple=True, metavar="NAME=REASON", help="Leave a finding out; the reason is shown. Can be repeated.")
